@@ -52,13 +52,9 @@ def update_run(
     on_note: Callable[[str], None] = ignore,
     report: bool = True,
 ) -> RunResult:
-    """Fit a run again on a grown graph, into a folder of its own, and compare both on the same held-out subgraphs.
+    """Fit a run again on a grown graph, into a folder with a copy of the data, and compare both on held-out subgraphs.
 
-    Args:
-        graph: a dataset's folder or bundle, or a table of edges.
-        out: the folder of the new run, which holds a copy of the data.
-        subgraphs: further labelled subgraphs; without a column of splits, all are for training.
-        on_note: told how the graph differs, and what was added.
+    Further labelled subgraphs without a column of splits are for training; ``on_note`` is told how the graph differs.
     """
     if run.is_file():
         hint = "give the folder of the run"

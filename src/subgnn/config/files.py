@@ -48,12 +48,7 @@ AnyNumber = Annotated[float, None]  # any number of a result, also below 0, infi
 
 
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
-    """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits.
-
-    Example:
-        >>> with_bounds(Probability), with_bounds(float), with_bounds(str)
-        ((<class 'float'>, Bounds(low=0, high=1)), (<class 'float'>, Bounds(low=0, high=1e+30)), (<class 'str'>, None))
-    """
+    """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits."""
     if typing.get_origin(kind) is Annotated:
         plain, bounds = typing.get_args(kind)
         return plain, bounds

@@ -56,12 +56,9 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class PretrainSettings:
-    """Node embeddings by link prediction (paper, appendix on pretraining); their width is embeddings.dim.
+    """Node embeddings by link prediction (paper, appendix on pretraining); their width is embeddings.dim."""
 
-    seed is apart from the run's, so that runs of many seeds share one pretraining.
-    """
-
-    seed: Seed = 0
+    seed: Seed = 0  # apart from the run's, so that runs of many seeds share one pretraining
     hidden: Size = 128
     dropout: Probability = 0.4
     lr: float = 5e-3

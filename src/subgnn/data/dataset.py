@@ -14,16 +14,13 @@ _MAX_ERRORS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """One base graph and subgraphs of it; ``card`` is the content of ``dataset.json`` (name, source, licence, ...).
-
-    ``unlabelled`` are subgraphs of tables that have no label, where they were kept to be predicted.
-    """
+    """One base graph and subgraphs of it."""
 
     name: str
     graph: Graph
     subgraphs: SubgraphSet
-    card: dict[str, Any] = field(default_factory=dict)
-    unlabelled: SubgraphSet | None = None
+    card: dict[str, Any] = field(default_factory=dict)  # what dataset.json holds: name, source, licence, ...
+    unlabelled: SubgraphSet | None = None  # of tables, kept to be predicted
 
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values

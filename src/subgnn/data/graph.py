@@ -42,16 +42,11 @@ class Graph:
 
     Make one with :meth:`from_edges`, which checks its input; the constructor trusts its arrays. An undirected graph
     holds every edge in the rows of both its ends, a directed one in the row of its tail. Edges may have times, numbers
-    of any unit. Of a pair that is joined several times, the earliest edge is kept.
+    of any unit.
 
     If edges have types, ``layers`` are the graphs of one type each, in the order of their names, ``types``, without
     names and features. The graph itself is their union, in which a pair is joined by the earliest edge, of equals that
-    of the first type. ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
-
-    Shapes:
-        offsets: (N + 1,) int64. neighbors: (entries,) int32, each row sorted.
-        weights: (entries,) float32 or None. features: (N, F) floats or None.
-        times: (entries,) int64 or float64, or None.
+    of the first type.
 
     Example:
         >>> g = Graph.from_edges([0, 1], [1, 2])
@@ -59,16 +54,16 @@ class Graph:
         (3, 2, [0, 2])
     """
 
-    offsets: NDArray[np.int64]
-    neighbors: NDArray[np.int32]
-    weights: NDArray[np.float32] | None = None
-    features: NDArray[Any] | None = None
+    offsets: NDArray[np.int64]  # (N + 1,)
+    neighbors: NDArray[np.int32]  # (entries,), each row sorted
+    weights: NDArray[np.float32] | None = None  # (entries,)
+    features: NDArray[Any] | None = None  # (N, F) floats
     names: NodeNames | None = None
     directed: bool = False
     dropped: Dropped = Dropped()
     known_hash: str = ""
-    oriented: Graph | None = None
-    times: NDArray[Any] | None = None
+    oriented: Graph | None = None  # the directed graph that this one is the undirected form of
+    times: NDArray[Any] | None = None  # (entries,) int64 or float64
     types: tuple[str, ...] = ()
     layers: tuple[Graph, ...] = ()
 
@@ -102,12 +97,6 @@ class Graph:
         weight; without times, the first. Edges of different types do not repeat each other. With ``repeated``, the
         weights of repeated edges become one: their sum, for instance, or their number, ``count``, which needs no
         weights. Such an edge is as old as the latest of them, so that no weight is known before its time.
-
-        Args:
-            num_nodes: N; by default as many as ids, names or features need.
-            features: N x F numbers.
-            times: one number, or numpy date, for each edge; dates become seconds since 1970.
-            types: the name of a type for each edge.
 
         Example:
             >>> g = Graph.from_edges([0, 0, 1], [1, 1, 2], types=["binds", "inhibits", "binds"])

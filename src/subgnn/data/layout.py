@@ -28,24 +28,16 @@ _STEPS = 150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What is drawn of a subgraph; ``size``, ``num_components`` and ``num_border`` are of all of it, drawn or not.
+    """What is drawn of a subgraph."""
 
-    Shapes:
-        nodes: (n,) node ids: inside, then border, then anchors farther away; roles: (n,).
-        components: (n,) the component of a node inside, -1 outside.
-        links: (n,) edges from a border node into the subgraph, 0 for others.
-        positions: (n, 2).
-        edges: (e, 2) indices into ``nodes``; ends_outside: (e,) 0 for an edge inside, 1 across the border, 2 outside.
-    """
-
-    nodes: NDArray[np.int64]
-    roles: tuple[Role, ...]
-    components: NDArray[np.int64]
-    links: NDArray[np.int64]
-    positions: NDArray[np.float64]
-    edges: NDArray[np.int64]
-    ends_outside: NDArray[np.int64]
-    size: int
+    nodes: NDArray[np.int64]  # (n,) inside, then border, then anchors farther away
+    roles: tuple[Role, ...]  # (n,)
+    components: NDArray[np.int64]  # (n,) of a node inside, -1 outside
+    links: NDArray[np.int64]  # (n,) edges from a border node into the subgraph, 0 for others
+    positions: NDArray[np.float64]  # (n, 2)
+    edges: NDArray[np.int64]  # (e, 2) indices into nodes
+    ends_outside: NDArray[np.int64]  # (e,) 0 for an edge inside, 1 across the border, 2 outside
+    size: int  # of all of it, drawn or not, as the next two
     num_components: int
     num_border: int
     num_inside_edges: int

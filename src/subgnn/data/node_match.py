@@ -34,15 +34,12 @@ def matchable(dataset: Dataset) -> Dataset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeMatch:
-    """The nodes of an old graph in a new one, which is undirected here; ``places`` are their rows, -1 if gone.
+    """The nodes of an old graph in a new one."""
 
-    ``edges`` are the numbers of edges now and in training; ``notes`` are lines about what a model makes of the graph.
-    """
-
-    graph: Graph
-    places: NDArray[np.int64]
-    edges: tuple[int, int]
-    notes: list[str] = field(default_factory=list)
+    graph: Graph  # undirected
+    places: NDArray[np.int64]  # the rows of old nodes, -1 if gone
+    edges: tuple[int, int]  # how many there are now, and were in training
+    notes: list[str] = field(default_factory=list)  # lines about what a model makes of the graph
 
     @classmethod
     def of(cls, old: Dataset, new: Graph) -> NodeMatch:

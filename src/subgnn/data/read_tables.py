@@ -207,21 +207,16 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Ju
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """The nodes of subgraphs, sorted, and what was not found.
-
-    ``unknown`` has the number of subgraphs that each text is in, ``dropped`` for each subgraph how many of its
-    nodes are unknown, and ``nearest`` similar names; ``by_case`` and ``by_alias`` have the names that texts stand
-    for.
-    """
+    """The nodes of subgraphs, sorted, and what was not found."""
 
     nodes: Ragged
-    unknown: dict[str, int]
-    dropped: NDArray[np.int64]
-    by_case: dict[str, str]
+    unknown: dict[str, int]  # texts, and how many subgraphs each is in
+    dropped: NDArray[np.int64]  # how many nodes of each subgraph are unknown
+    by_case: dict[str, str]  # texts, and the names they stand for
     repeated: int
     where: str
-    nearest: dict[str, str]
-    by_alias: dict[str, str] = field(default_factory=dict)
+    nearest: dict[str, str]  # unknown texts, and similar names
+    by_alias: dict[str, str] = field(default_factory=dict)  # texts, and the names they stand for
 
     @property
     def empty(self) -> NDArray[np.int64]:

@@ -315,10 +315,8 @@ def assign_units(
 def stratify_units(
     counts: NDArray[np.int64], sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Assign units label by label, the label of fewest waiting units first, each where the label lacks most.
-
-    ``counts`` (units, labels) says how many subgraphs of a unit carry a label.
-    """
+    """Assign units label by label, the label of fewest waiting units first, each where the label lacks most."""
+    # counts (units, labels) says how many subgraphs of a unit carry a label.
     capacity, out = _Capacity(sizes, fractions), np.full(len(sizes), -1, np.int8)
     lacking = np.outer(counts.sum(axis=0), np.asarray(fractions, np.float64))
     if (counts.sum(axis=1) == sizes).all():

@@ -75,14 +75,7 @@ def absent_rows(nodes: Ragged) -> Ragged:
 class SubgraphSet:
     """Subgraphs, immutable; make one with :meth:`from_lists`, which checks its input.
 
-    Shapes:
-        nodes: n rows, each sorted and without repeats; :class:`NodeSets` if absent nodes are known.
-        targets: by task: (n,) int32 class (multi-class, binary); (n, classes) uint8 (multi-label); (n,) float64
-            (regression); None (unlabelled).
-        splits: (n,) int8, a place in :data:`SPLITS`, or None.
-        groups: n names, equal for subgraphs that belong into one split, or None.
-        times: (n,) int64 or float64, in the unit of the times of edges, or None.
-        columns: n texts each: further columns of the user's table, by title, which tables of predictions give back.
+    Targets are (n,) int32 classes (multi-class, binary), (n, classes) uint8 (multi-label), (n,) float64 (regression).
 
     Example:
         >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
@@ -90,15 +83,15 @@ class SubgraphSet:
         ([0, 2], 'binary', ('a', 'b'), [0, 1], [1])
     """
 
-    nodes: Ragged
+    nodes: Ragged  # n rows, each sorted and without repeats; NodeSets if absent nodes are known
     task: TaskName = "unlabelled"
     targets: NDArray[Any] | None = None
     classes: tuple[str, ...] = ()
-    splits: NDArray[np.int8] | None = None
+    splits: NDArray[np.int8] | None = None  # (n,) places in SPLITS
     names: Strings | None = None
-    groups: Strings | None = None
-    times: NDArray[Any] | None = None
-    columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    groups: Strings | None = None  # equal for subgraphs that belong into one split
+    times: NDArray[Any] | None = None  # (n,) in the unit of the times of edges
+    columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # others of the user's table, by title
 
     def __post_init__(self) -> None:
         absent = () if self.absent is None else (self.absent.values, self.absent.offsets)
@@ -120,12 +113,7 @@ class SubgraphSet:
         times: Sequence[float] | NDArray[Any] | None = None,
         absent: Sequence[Sequence[int] | NDArray[Any]] | None = None,
     ) -> SubgraphSet:
-        """Check and build; repeated nodes of a subgraph count once.
-
-        Labels are a class each, lists of classes (multi-label), or real numbers (regression), and the task by
-        default what they look like. Times are numbers, or numpy dates; absent nodes were looked for and not
-        found.
-        """
+        """Check and build; repeated nodes of a subgraph count once, and labels are those of :func:`encode_labels`."""
         rows = list[NDArray[Any]]()
         for i, given in [*enumerate(nodes), *enumerate(absent or ())]:
             row = np.unique(np.asarray(given, None if len(given) else np.int64))

@@ -38,19 +38,14 @@ MATCHED = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeSplit:
-    """A graph split for link prediction.
+    """A graph split for link prediction; pairs are (2, n)."""
 
-    offsets and neighbors are the message-passing graph: the training edges, each in both directions, without those held
-    out. val_non_edges are as many uniform pairs that no edge of the whole graph joins, and val_matched pairs of nodes
-    drawn by degree: degrees alone separate the former from edges, but not the latter. Pairs are (2, n) int32.
-    """
-
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # of the message-passing graph: the training edges, each in both directions
     neighbors: NDArray[np.int32]
     train: NDArray[np.int32]
     val: NDArray[np.int32]
-    val_non_edges: NDArray[np.int32]
-    val_matched: NDArray[np.int32]
+    val_non_edges: NDArray[np.int32]  # uniform pairs that no edge of the whole graph joins, separated by degrees alone
+    val_matched: NDArray[np.int32]  # such pairs of nodes drawn by degree, which degrees do not separate from edges
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

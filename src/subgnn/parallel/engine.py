@@ -151,16 +151,12 @@ class Mapped(Generic[Value]):
 
     path: str
 
+    @lru_cache(maxsize=4)  # noqa: B019 - a few values for the life of a worker
     def get(self) -> Value:
         """The value, read once in each process; writing to its arrays changes this process's copy only."""
-        return cast("Value", _mapped_value(self.path))
+        import joblib
 
-
-@lru_cache(maxsize=4)
-def _mapped_value(path: str) -> Any:
-    import joblib
-
-    return joblib.load(path, mmap_mode="c")
+        return cast("Value", joblib.load(self.path, mmap_mode="c"))
 
 
 class LocalEngine(Engine):
@@ -230,7 +226,7 @@ class LocalEngine(Engine):
                 for pipe in wait(list(busy), LOOK_SECONDS if looks else None):
                     worker, job, _ = busy.pop(pipe)
                     result = worker.receive()
-                    if worker.is_alive():
+                    if worker.process.is_alive():
                         self._idle.append(worker)
                     else:
                         worker.end()
@@ -248,7 +244,7 @@ class LocalEngine(Engine):
     def _worker(self) -> _Worker:
         while self._idle:
             worker = self._idle.pop()
-            if worker.is_alive():
+            if worker.process.is_alive():
                 return worker
             worker.end()
         return _Worker(share_of_each(self.processes), forked=self._forks)
@@ -286,14 +282,11 @@ class _Worker:
     def __init__(self, memory: int, *, forked: bool) -> None:
         self.pipe, theirs = Pipe()
         context: Any = get_context("forkserver" if forked else "spawn")
-        self._process = context.Process(target=run_worker, args=(theirs, memory))
+        self.process = context.Process(target=run_worker, args=(theirs, memory))
         with _fresh_start():
-            self._process.start()
+            self.process.start()
         theirs.close()  # so that the pipe ends with the worker
-        self._end_at_exit = Finalize(self, self._process.kill, exitpriority=0)
-
-    def is_alive(self) -> bool:
-        return bool(self._process.is_alive())
+        self._end_at_exit = Finalize(self, self.process.kill, exitpriority=0)
 
     def send(self, function: Callable[[Any], Any], job: Any) -> None:
         with suppress(OSError):  # if the worker has ended, so does the wait for its result
@@ -304,26 +297,22 @@ class _Worker:
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-        code = self._process.exitcode
+            self.process.join()
+        code = self.process.exitcode
         if code >= 0:
             return Failure(f"the worker process ended by itself (exit code {code})")
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         perhaps = ", perhaps out of memory" if name == "SIGKILL" else ""
         return Failure(f"the worker process was killed ({name}{perhaps})")
 
-    def interrupt(self) -> None:
-        """Ask the worker to end, as Ctrl-C would."""
-        self._process.terminate()
-
     def end(self, *, grace: float = _GRACE_SECONDS) -> None:
         """Wait for the worker to end, and kill it after ``grace`` seconds."""
         self._end_at_exit.cancel()
         self.pipe.close()
-        self._process.join(grace)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        self.process.join(grace)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
 
 
 @contextmanager
@@ -362,7 +351,7 @@ def _end_all(workers: Iterable[_Worker], *, grace: float) -> None:
     """Interrupt workers, and kill those that have not ended after ``grace`` seconds."""
     deadline = time.monotonic() + grace
     for worker in workers:
-        worker.interrupt()
+        worker.process.terminate()  # as Ctrl-C would
     for worker in workers:
         worker.end(grace=max(0.0, deadline - time.monotonic()))
 

@@ -52,11 +52,12 @@ def open_lock(path: Path, *, create: bool = True) -> int | None:
         os.close(file)
 
 
-def close_lock(file: int, path: Path) -> None:
-    """Remove a locked file and release the lock."""
-    with suppress(OSError):
-        path.unlink()
-    os.close(file)
+def close_lock(file: int | None, path: Path) -> None:
+    """Remove a locked file and release the lock, if there is one."""
+    if file is not None:
+        with suppress(OSError):
+            path.unlink()
+        os.close(file)
 
 
 @contextmanager
@@ -77,15 +78,6 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _until_the_end(file: int | None, lock: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        if file is not None:
-            close_lock(file, lock)
-
-
-@contextmanager
 def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
     """Lock a folder for writing until the end of the block; it is created if it is missing.
 
@@ -100,9 +92,9 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
     file = _take(lock, where=folder, doing=f"writing this {what}")
     token = _held.set(_held.get() | {key})
     try:
-        with _until_the_end(file, lock):
-            yield
+        yield
     finally:
+        close_lock(file, lock)
         _held.reset(token)
         with suppress(OSError):
             for path in new:
@@ -123,19 +115,28 @@ def names_in(folder: Path) -> list[str] | None:
 def clear_locked(folder: Path) -> None:
     """Empty a locked folder but for its lock, so that no other process takes the folder meanwhile."""
     for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.name != LOCK:
-            with suppress(OSError):
-                path.unlink()
+        if path.name != LOCK:
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with what is in it, as far as possible."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager
 def locked_file(path: Path, *, doing: str) -> Iterator[None]:
     """Lock a file for writing until the end of the block; the message says what its holder is doing."""
     lock = path.with_name(f"{path.name}.lock")
-    with _until_the_end(_take(lock, where=path, doing=doing), lock):
+    file = _take(lock, where=path, doing=doing)
+    try:
         yield
+    finally:
+        close_lock(file, lock)
 
 
 def _take(lock: Path, *, where: Path, doing: str) -> int | None:

@@ -57,14 +57,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph.
-
-    ``shared[layer][i]`` are the anchors of ``channels[i]``, or None if every component has its own.
-    """
+    """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph."""
 
     channels: tuple[ChannelSettings, ...]
     settings: PrepareSettings
-    shared: list[list[SharedAnchors | None]]
+    shared: list[list[SharedAnchors | None]]  # by layer and channel; None if every component has its own
     seed: int
 
     @property

@@ -40,15 +40,12 @@ class Damaged(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: the name and version in its metadata, and the words of its messages.
-
-    ``make`` says how one is made, for a file of another kind, ``again`` what to do about a damaged one.
-    """
+    """A kind of file: the name and version in its metadata, and the words of its messages."""
 
     name: str
     noun: str
-    make: str
-    again: str
+    make: str  # how one is made, for a file of another kind
+    again: str  # what to do about a damaged one
     version: int = 1
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError, UserError
-from subgnn.parallel.locks import close_lock, host_name, open_lock
+from subgnn.parallel.locks import close_lock, host_name, open_lock, remove
 
 MAX_TOML = 2**20
 MAX_JSON = 64 * 2**20
@@ -65,7 +65,7 @@ def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             if aside.exists() and not path.exists():
                 aside.rename(path)
             for leftover in (temporary, aside):
-                _remove(leftover)
+                remove(leftover)
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def _own_folder(path: Path) -> Iterator[Path]:
             folder.mkdir(mode=0o700)
             yield folder
         finally:
-            _remove(folder)
+            remove(folder)
 
 
 @contextmanager
@@ -132,8 +132,7 @@ def _own_sibling(path: Path) -> Iterator[str]:
     try:
         yield str(sibling)
     finally:
-        if file is not None:
-            close_lock(file, Path(f"{sibling}.lock"))
+        close_lock(file, Path(f"{sibling}.lock"))
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
@@ -155,18 +154,10 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
                 sibling, path = match.string.removesuffix(".lock"), folder / match["name"]
                 aside = folder / f"{sibling}.old"
                 if os.path.lexists(aside) and len(os.fsencode(path.name)) < _LONGEST_NAME:
-                    _remove(aside) if os.path.lexists(path) else aside.rename(path)
+                    remove(aside) if os.path.lexists(path) else aside.rename(path)
                 for suffix in (".part", ".scratch"):
-                    _remove(folder / f"{sibling}{suffix}")
+                    remove(folder / f"{sibling}{suffix}")
                 close_lock(file, lock)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:

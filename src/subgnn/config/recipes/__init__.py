@@ -44,16 +44,14 @@ def recipe_groups() -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class PackagedRecipe:
-    """The content of a packaged recipe: its file, and settings of its row in a table, as after ``--set``.
-
-    ``published`` are the published numbers by the source of node embeddings they were measured with; under no name, for
-    any source.
-    """
+    """The content of a packaged recipe."""
 
     path: Path
     content: dict[str, Any]
-    settings: tuple[str, ...] = ()
-    published: dict[str, dict[str, float | str]] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()  # of its row in a table, as after --set
+    published: dict[str, dict[str, float | str]] = field(
+        default_factory=dict
+    )  # by the source of embeddings, "" for any
 
 
 def packaged_recipe(name: str) -> PackagedRecipe:

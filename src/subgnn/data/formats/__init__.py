@@ -23,10 +23,7 @@ FORMATS: tuple[FileFormat, ...] = (
 
 
 def read_dataset(path: str | Path, *, id_base: int | None = None, labels: LabelFormat | None = None) -> Dataset:
-    """Read a dataset: a folder or a bundle.
-
-    What ``id_base``, the number that ids in text files begin with, and ``labels`` say goes before the dataset's card.
-    """
+    """Read a dataset: a folder or a bundle; the first id and the form of labels go before its card."""
     problems = Problems()
     return problems.require(read_with_problems(Path(path), ReadOptions(id_base, labels), problems), path)
 

@@ -274,10 +274,7 @@ def folder_id_base(path: Path, graph: Graph) -> int:
 def write_folder(
     dataset: Dataset, folder: Path, *, overwrite: bool = False, subgraph_titles: Sequence[str] | None = None
 ) -> None:
-    """Write a dataset as a folder of text files, atomically; refused if these cannot hold its labels, splits or names.
-
-    ``subgraph_titles`` are the second column of subgraph_names.tsv.
-    """
+    """Write a dataset as a folder of text files, atomically; refused if they cannot hold its labels, splits or names."""
     _check_writable(dataset)
     subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)
     # The card states what the text files alone would not.

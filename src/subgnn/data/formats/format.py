@@ -206,14 +206,11 @@ def described(table: Table, found: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LabelFormat:
-    """How labels are written in a file; by default the task is what the labels look like.
+    """How labels are written in a file."""
 
-    ``separator`` joins several labels; ``whole`` keeps labels whole, in which ``-`` otherwise joins several.
-    """
-
-    task: TaskName | None = None
-    separator: str | None = None
-    whole: bool = False
+    task: TaskName | None = None  # by default, what the labels look like
+    separator: str | None = None  # of several labels
+    whole: bool = False  # a label with "-" is not several
 
     @property
     def stated_task(self) -> TaskName | None:
@@ -228,30 +225,22 @@ class LabelFormat:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the caller states about a file, beyond what the file states itself.
+    """What the caller states about a file, beyond what the file states itself."""
 
-    ``id_base`` is the first id, and ``labels`` how labels are written; by default what the dataset card says.
-    The column of weights is also the edge attribute of a graph file. ``on_note`` gets lines about what was guessed.
-    ``verify`` checks all of a file, even if it is known to be intact. ``label_table`` has names of subgraphs and
-    labels, perhaps several rows for a name. Subgraphs without a label (``unlabelled``) are left out, or kept to be
-    predicted; ``keep_na`` takes ``NA`` for a class. ``problems`` lists what is wrong, in place of an error for the
-    first.
-    """
-
-    id_base: int | None = None
-    labels: LabelFormat | None = None
-    columns: Columns = field(default_factory=Columns)
+    id_base: int | None = None  # the first id; by default what the dataset card says
+    labels: LabelFormat | None = None  # by default what the dataset card says
+    columns: Columns = field(default_factory=Columns)  # the weight is also the edge attribute of a graph file
     directed: bool = False
     encoding: str | None = None
     unknown: Unknown = "error"
-    on_note: Callable[[str], None] = ignore
-    verify: bool = False
+    on_note: Callable[[str], None] = ignore  # gets lines about what was guessed
+    verify: bool = False  # check all of a file, even if it is known to be intact
     repeated: Repeated | None = None
-    label_table: Source | None = None
-    unlabelled: Literal["drop", "predict"] = "drop"
-    keep_na: bool = False
+    label_table: Source | None = None  # names of subgraphs and labels, perhaps several rows for a name
+    unlabelled: Literal["drop", "predict"] = "drop"  # subgraphs without a label
+    keep_na: bool = False  # NA is a class
     aliases: Source | None = None
-    problems: Problems | None = None
+    problems: Problems | None = None  # where to list what is wrong, in place of an error for the first
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text_encoding(self.encoding))

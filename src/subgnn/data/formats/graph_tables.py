@@ -40,10 +40,7 @@ _SAMPLE = 1000
 
 
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
-    """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids.
-
-    Columns that are not named are guessed from likely titles, with a note; the ends are else the first two.
-    """
+    """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids."""
     whole, columns = read_table(source, encoding=options.encoding, problems=options.problems), options.columns
     table, found = _edge_columns(whole, options)
     titled = table is whole
@@ -157,11 +154,7 @@ class _Feature(NamedTuple):
 
 
 def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
-    """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them.
-
-    Nodes that only the table has are added, with a warning. Others get the mean of each number and no category. The
-    column of node ids is the named one, a likely title, or the first.
-    """
+    """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them."""
     table, header = read_table(source, encoding=options.encoding, problems=options.problems), ""
     title = options.columns.find(table, "node_id")
     if title is None and table.header is not None and table.titles[0]:

@@ -34,10 +34,7 @@ _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 
 
 def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None, repeated: Repeated | None = None) -> Graph:
-    """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names.
-
-    ``weight`` is the edge attribute to keep; ``repeated`` tells what becomes of the weights of parallel edges.
-    """
+    """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names."""
     nodes = list(graph)
     place = {node: i for i, node in enumerate(nodes)}
     edges = list(graph.edges() if weight is None else graph.edges(data=weight))  # None where it is missing

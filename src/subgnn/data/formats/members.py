@@ -41,27 +41,21 @@ _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """Subgraphs of a file, in its order, with nodes as text.
-
-    ``texts`` are those of nodes, each once, and ``nodes`` and ``absent`` have places in it for each subgraph.
-    ``rows`` are the rows or lines (``unit``) in which subgraphs begin, from 1. If the file does not name them
-    (``named``), names are the texts of nodes. ``titles`` are of columns that hold none of these, and ``others`` has
-    all columns but those of names and nodes.
-    """
+    """Subgraphs of a file, in its order, with nodes as text."""
 
     where: str
     names: Sequence[str]
-    texts: Sequence[str]
-    nodes: Ragged
+    texts: Sequence[str]  # of nodes, each once
+    nodes: Ragged  # places in texts
     labels: Sequence[str | tuple[str, ...]] | None = None
     splits: Sequence[str] | None = None
-    rows: Sequence[int] = ()
-    unit: str = "row"
-    named: bool = True
-    titles: Sequence[str] = ()
-    others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    rows: Sequence[int] = ()  # in which subgraphs begin, from 1
+    unit: str = "row"  # or line
+    named: bool = True  # else names are the texts of nodes
+    titles: Sequence[str] = ()  # of columns that hold none of these
+    others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # all columns but names and nodes
     times: NDArray[Any] | None = None
-    absent: Ragged | None = None
+    absent: Ragged | None = None  # places in texts
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -49,17 +49,13 @@ class UnequalRows(DataError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table, its columns by title; a cell is text, or a list of texts.
-
-    ``header`` has the cells of a first line with the titles, ``kind`` tells what the file was read as, and
-    ``numbers_of_rows``, of a part of a table, are those of its rows, from 0.
-    """
+    """A table, its columns by title; a cell is text, or a list of texts."""
 
     where: str
     data: pa.Table
-    header: tuple[str, ...] | None = None
-    kind: str = "table"
-    numbers_of_rows: NDArray[np.int64] | None = None
+    header: tuple[str, ...] | None = None  # the cells of a first line with the titles
+    kind: str = "table"  # what the file was read as, such as its delimiter
+    numbers_of_rows: NDArray[np.int64] | None = None  # of a part of a table, from 0
 
     @property
     def titles(self) -> list[str]:
