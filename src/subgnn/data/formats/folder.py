@@ -274,7 +274,7 @@ def folder_id_base(path: Path, graph: Graph) -> int:
 def write_folder(
     dataset: Dataset, folder: Path, *, overwrite: bool = False, subgraph_titles: Sequence[str] | None = None
 ) -> None:
-    """Write a dataset as a folder of text files, atomically; refused if they cannot hold its labels, splits or names."""
+    """Write a dataset as a folder of text files, atomically; refused if its labels, splits or names do not fit."""
     _check_writable(dataset)
     subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)
     # The card states what the text files alone would not.

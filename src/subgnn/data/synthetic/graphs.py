@@ -4,8 +4,6 @@ Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to thei
 nodes of a graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
