@@ -29,20 +29,18 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, warn
 from subgnn.inference.answers import AnswerTable, Query, vector_table
-from subgnn.inference.export import export_run
-from subgnn.inference.open import OpenedRun, fit_without_labels, open_run, score
+from subgnn.inference.open import OpenedRun, export_run, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.pooled import pooled
 from subgnn.inference.predictions import prediction_table
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.search import By, KnownSubgraphs, SearchAnswers, SearchOptions
+from subgnn.inference.search import By, KnownSubgraphs, SearchOptions, search_table
 from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line
 from subgnn.parallel.engine import Engine
 from subgnn.ragged import Ragged
 from subgnn.render import render
-from subgnn.reports.model_card import write_model_card
-from subgnn.reports.run_page import score_text
+from subgnn.reports.run_page import score_text, write_model_card
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
 from subgnn.training.options import TrainOptions
@@ -146,7 +144,7 @@ class Run:
         """
         options = SearchOptions(top, include_test, by)
         query = self._query(subgraphs, unknown).as_of(self.predictor.as_of_step)
-        return answer_frame(SearchAnswers.of_subgraphs(self._known, query, options).table())
+        return answer_frame(search_table(self._known, query, options))
 
     @cached_property
     def _known(self) -> KnownSubgraphs:

@@ -175,17 +175,18 @@ def search_subgraphs(
     ...
     """
     options.check(run, out, json_on_stdout=True)
-    from subgnn.inference.search import SearchOptions, search_files
+    from subgnn.inference.search import SearchOptions, open_search, search_json, search_table
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
-    answers, count = search_files(run, files, SearchOptions(top, include_test, by))
+    searching = SearchOptions(top, include_test, by)
+    known, query = open_search(run, files, searching)
     if options.json and out == STANDARD_STREAM:
-        found = {"run": str(run), "by": by, "results": answers.to_json()}
+        found = {"run": str(run), "by": by, "results": search_json(known, query, searching)}
         print_json(found | {"notes": options.notes})
         return
-    files.write(form, answers.table())
-    options.report(run, out, f"nearest known subgraphs for {count:,} subgraphs", num_subgraphs=count)
+    files.write(form, search_table(known, query, searching))
+    options.report(run, out, f"nearest known subgraphs for {len(query):,} subgraphs", num_subgraphs=len(query))
 
 
 @with_options(AnswerOptions)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from subgnn.data.own_times import as_rows
 from subgnn.data.read_tables import Matched, match_nodes
 from subgnn.data.values import check_times
 from subgnn.errors import DataError
-from subgnn.inference.open import OpenedRun, fit_without_labels, open_run
+from subgnn.inference.open import OpenedRun, export_run, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
@@ -38,6 +39,7 @@ from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, di
 
 _NPY = ".npy"
 _DEFAULTS = ReadOptions()
+_LISTS = 32  # subgraphs whose several rows are written together
 CLASS = "class_"
 """The prefix of a column of a class whose title is taken."""
 
@@ -45,6 +47,8 @@ Prefixed = tuple[Column, str]
 """A column, and the prefix that its title gets if it is taken; columns without a prefix keep their titles."""
 Joined = list[tuple[Column, str, Sequence[Any]]]
 """Columns that come after an answer: each with its prefix and the values of all subgraphs."""
+
+T = TypeVar("T")
 
 
 def chunk_size(recipe: Recipe | ModelSpec) -> int:
@@ -113,6 +117,13 @@ class Query:
             there = np.flatnonzero([not why_empty(*pair, min_known) for pair in zip(known, new, strict=True)])
             yield rows, there, nodes.take(there)
 
+    def answered(self, size: int, answer: Callable[[Ragged], Iterable[T]]) -> Iterator[tuple[int, T | None]]:
+        """Yield each row with its answer, computed for ``size`` rows at a time; None without nodes in the graph."""
+        for rows, there, nodes in self.parts(size):
+            answers, known = iter(answer(nodes) if len(there) else ()), set(there.tolist())
+            for place, row in enumerate(rows):
+                yield row, next(answers) if place in known else None
+
     def joined(self, *, min_known: float | None = None) -> Joined:
         """The columns that come after an answer: numbers of nodes, the nodes that were dropped, those of the input.
 
@@ -148,6 +159,14 @@ class AnswerTable:
     parts: Iterator[Part]
 
     @classmethod
+    def titled(cls, columns: list[Prefixed], parts: Iterator[Part]) -> AnswerTable:
+        """A table whose columns have distinct titles; those without a prefix keep theirs."""
+        order = sorted(range(len(columns)), key=lambda i: bool(columns[i][1]))
+        titles = distinct((columns[i][0].title, columns[i][1]) for i in order)
+        by_place = dict(zip(order, titles, strict=True))
+        return cls([replace(column, title=by_place[i]) for i, (column, _) in enumerate(columns)], parts)
+
+    @classmethod
     def of(
         cls,
         query: Query,
@@ -177,37 +196,27 @@ class AnswerTable:
                 ]
 
         columns = [(Column("name"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
-        return cls(_distinct([*columns, *([(Column("members"), "")] if members else [])]), parts())
+        return cls.titled([*columns, *[(Column("members"), "")] * members], parts())
 
     @classmethod
     def of_lists(
-        cls, own: list[Column], joined: Joined, batches: Iterable[list[tuple[int, str, list[Sequence[Any]]]]]
+        cls, query: Query, own: list[Column], lists: Iterator[tuple[int, Sequence[Sequence[Any]]]]
     ) -> AnswerTable:
-        """Several rows per subgraph, or one with empty cells if there is no answer.
-
-        ``batches`` have of each subgraph its number, its text, and a row of values for each answer.
-        """
-        empty = [[None] * len(own)]
+        """Several rows per subgraph, of the values in its list, or one with empty cells if the list is empty."""
+        query.refuse_empty()
+        joined, empty = query.joined(), [[None] * len(own)]
 
         def parts() -> Iterator[Part]:
-            for batch in batches:
+            while some := list(islice(lists, _LISTS)):
                 rows = [
-                    (text, *answer, *(values[row] for _, _, values in joined))
-                    for row, text, answers in batch
+                    (query.text(row), *answer, *(values[row] for _, _, values in joined))
+                    for row, answers in some
                     for answer in answers or empty
                 ]
                 yield list(zip(*rows, strict=True))
 
         columns = [(column, "") for column in (Column("subgraph"), *own)]
-        return cls(_distinct([*columns, *((column, prefix) for column, prefix, _ in joined)]), parts())
-
-
-def _distinct(columns: list[Prefixed]) -> list[Column]:
-    """Columns with distinct titles; those without a prefix keep theirs."""
-    order = sorted(range(len(columns)), key=lambda i: bool(columns[i][1]))
-    titles = distinct((columns[i][0].title, columns[i][1]) for i in order)
-    by_place = dict(zip(order, titles, strict=True))
-    return [replace(column, title=by_place[i]) for i, (column, _) in enumerate(columns)]
+        return cls.titled([*columns, *((column, prefix) for column, prefix, _ in joined)], parts())
 
 
 def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
@@ -314,8 +323,6 @@ def write_embeddings_without_labels(
     there = np.flatnonzero(query.matched.nodes.lengths > 0)
     fitted = fit_without_labels(graph, query.matched.nodes.take(there), recipe, seed=seed)
     if model is not None:
-        from subgnn.inference.export import export_run  # a second, for torch.export
-
         export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
     return _write_vectors(fitted.predictor, query, files)
 

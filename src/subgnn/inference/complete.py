@@ -360,7 +360,6 @@ def completion_table(
     completer: Completer, query: Query, *, top: int, among: NDArray[np.int64] | None = None
 ) -> AnswerTable:
     """One row per suggested node, the likeliest first; a row without a node if there is no suggestion."""
-    query.refuse_empty()
     names = completer.features.graph.names
     shown = None if names is None else names.readable()
 
@@ -369,13 +368,8 @@ def completion_table(
         numbers = (found.probabilities.tolist(), found.links.tolist(), found.reasons, *found.contributions.T.tolist())
         return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
 
-    def batches() -> Iterator[list[tuple[int, str, list[Sequence[Any]]]]]:
-        for rows, there, nodes in query.parts(_AT_ONCE):
-            answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
-            for place, row in enumerate(rows):
-                yield [(row, query.text(row), rows_of(next(answers)) if place in known else [])]
-
-    return AnswerTable.of_lists(_OWN, query.joined(), batches())
+    answers = query.answered(_AT_ONCE, lambda nodes: completer.complete(nodes, top=top, among=among))
+    return AnswerTable.of_lists(query, _OWN, ((row, rows_of(one) if one else []) for row, one in answers))
 
 
 def complete_file(run: Path, files: Files, *, top: int, among: Path | None = None) -> tuple[AnswerTable, int]:

@@ -23,7 +23,7 @@ from subgnn.channels.topology import CLUSTERING
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import as_rows, at_own_times, join_lists, times_of
 from subgnn.data.subgraphs import SubgraphSet, absent_of, with_absent
-from subgnn.inference.answers import Files, Query
+from subgnn.inference.answers import CLASS, AnswerTable, Files, Query
 from subgnn.inference.explanation import (
     Compare,
     ComponentContribution,
@@ -41,7 +41,7 @@ from subgnn.inference.records import Records
 from subgnn.kernels.arrays import csr
 from subgnn.kernels.induced import induced_components, induced_csr
 from subgnn.ragged import Ragged
-from subgnn.storage.tables import Column, Part, distinct, open_output, write_table
+from subgnn.storage.tables import Column, Part, open_output, write_table
 from subgnn.task import task_of
 
 FORMAT, VERSION = "subgnn-explanations", 1
@@ -351,24 +351,20 @@ def write_explanations(
     query.refuse_empty()
 
     def explanations() -> Iterator[tuple[int, Explanation | None]]:
-        for rows, there, nodes in query.parts(_BATCH):
-            answers = explainer.explain(nodes) if len(there) else []
-            if records is not None:
-                given = [query.members.nodes_of(rows.start + i) for i in there.tolist()]
-                records.add(given, nodes, *explainer.recorded(answers))
-            found, explained = iter(answers), set(there.tolist())
-            for i, row in enumerate(rows):
-                one = next(found) if i in explained else None
-                if on_explained is not None:
-                    on_explained(explainer.predictor, query, row, one)
-                yield row, one
+        for row, one in query.answered(_BATCH, explainer.explain):
+            if records is not None and one is not None:
+                nodes = query.matched.nodes.take([row])
+                records.add([query.members.nodes_of(row)], nodes, *explainer.recorded([one]))
+            if on_explained is not None:
+                on_explained(explainer.predictor, query, row, one)
+            yield row, one
 
     with open_output(files.out, overwrite=files.overwrite) as file:
         if form in (None, "jsonl"):
             _write_json(file, query, explanations(), lines=form is not None)
         else:
-            columns, parts = _table(query, task_of(spec.task).columns(spec.classes), explanations())
-            write_table(file, form, columns, parts, excel_safe=files.excel_safe)
+            table = _table(query, task_of(spec.task).columns(spec.classes), explanations())
+            write_table(file, form, table.columns, table.parts, excel_safe=files.excel_safe)
     return query
 
 
@@ -389,18 +385,15 @@ def _write_json(
         file.write(b"]}\n")
 
 
-def _table(
-    query: Query, classes: Sequence[str], explanations: Iterator[tuple[int, Explanation | None]]
-) -> tuple[list[Column], Iterator[Part]]:
-    named = [("name", "subgraph_")] if query.members.named else []
-    titles = distinct([*((title, "") for title in _TITLES), *((title, "class_") for title in classes), *named])
-    kinds = [str] * len(_TITLES) + [float] * len(classes) + [str] * len(named)
+def _table(query: Query, classes: Sequence[str], explanations: Iterator[tuple[int, Explanation | None]]) -> AnswerTable:
+    named = [(Column("name"), "subgraph_")] * query.members.named
 
     def parts() -> Iterator[Part]:
         for row, explanation in explanations:
             if explanation is not None:
-                start, end = (query.text(row), explanation.label), [query.members.names[row]] * len(named)
+                start, end = (query.text(row), explanation.label), [query.members.names[row] for _ in named]
                 lines = ((*start, *item, *numbers, *end) for *item, numbers in explanation.rows())
                 yield list(zip(*lines, strict=True))
 
-    return [Column(title, kind) for title, kind in zip(titles, kinds, strict=True)], parts()
+    columns = [(Column(title), "") for title in _TITLES] + [(Column(title, float), CLASS) for title in classes]
+    return AnswerTable.titled([*columns, *named], parts())

@@ -17,7 +17,7 @@ influenced by their labels.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, choices, excerpt
-from subgnn.inference.answers import AnswerTable, Files, Joined, Query, chunk_size
+from subgnn.inference.answers import AnswerTable, Files, Query, chunk_size
 from subgnn.inference.nearest import Found, Nearest, check_top
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.inference.records import checkpoint_hash
@@ -52,6 +52,11 @@ _SHOWN = 20  # shared nodes that are named
 _DIGITS = 9  # of distances by place or nodes that count as equal
 _ENTRY_BYTES = 40  # of the rows of known subgraphs, with copies while they are made
 
+_TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
+_TITLES |= {"shared": int, "shared_nodes": str}
+Hits = list[dict[str, Any]]
+"""The subgraphs found for a query, nearest first: the columns of the answer by title."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
@@ -71,24 +76,22 @@ class Overlap:
     """Known subgraphs, ready for queries by ``nodes`` or ``place``; the graph is undirected."""
 
     def __init__(self, graph: Graph, known: Ragged, by: By) -> None:
-        self._known = len(known)
-        self._distances: Callable[[Ragged], NDArray[np.float64]]
+        self._graph, self._known, self._compared = graph, len(known), None
         if by == "place":
             needed = _ENTRY_BYTES * spread_entries(graph, known)
             if needed > share(0.5):
                 what = f"the neighbours of {len(known):,} known subgraphs take {needed / 2**30:.1f} GiB"
                 raise UserError(what, where="search", hint="pass --by nodes or --by class, or raise --memory")
-            compared = Comparison(graph, known)
-            self._distances = lambda subgraphs: 1 - compared.cosines(subgraphs)
-            return
-        columns, sizes = bag_of_nodes(known, graph.num_nodes).T.tocsr(), known.lengths
+            self._compared = Comparison(graph, known)
+        else:
+            self._columns, self._sizes = bag_of_nodes(known, graph.num_nodes).T.tocsr(), known.lengths
 
-        def jaccard(subgraphs: Ragged) -> NDArray[np.float64]:
-            both = (bag_of_nodes(subgraphs, graph.num_nodes) @ columns).toarray().astype(np.float64)
-            found: NDArray[np.float64] = 1 - both / (subgraphs.lengths[:, None] + sizes - both)
-            return found
-
-        self._distances = jaccard
+    def _distances(self, subgraphs: Ragged) -> NDArray[np.float64]:
+        if self._compared is not None:
+            return 1 - self._compared.cosines(subgraphs)
+        both = (bag_of_nodes(subgraphs, self._graph.num_nodes) @ self._columns).toarray().astype(np.float64)
+        found: NDArray[np.float64] = 1 - both / (subgraphs.lengths[:, None] + self._sizes - both)
+        return found
 
     def find(self, subgraphs: Ragged, top: int) -> Found:
         """The nearest known subgraphs and their distances; ties are broken by position."""
@@ -188,11 +191,20 @@ class KnownSubgraphs:
             raise DataError("no labelled subgraphs", where="search", hint="say where the dataset is with --data")
         return self.subgraphs
 
-    def shared(self, nodes: NDArray[np.int32], place: int) -> dict[str, Any]:
-        """How many nodes a subgraph shares with a known one, and the first of them by name."""
-        both = np.intersect1d(nodes, self._required.nodes[place]).tolist()
-        names = [*names_of(self._predictor.graph, both[:_SHOWN]), *(["..."] if len(both) > _SHOWN else [])]
-        return {"shared": len(both), "shared_nodes": ";".join(names)}
+    def hits(
+        self, subgraphs: Ragged, options: SearchOptions, describe: Callable[[int], dict[str, Any]] | None = None
+    ) -> Iterator[Hits]:
+        """The subgraphs found for each: rank, description, distance to six digits, and the nodes that both have."""
+        describe = describe or self.describe
+        for nodes, places, distances in zip(subgraphs, *self.find(subgraphs, options), strict=True):
+            found: Hits = []
+            for place, distance in zip(places.tolist(), distances.tolist(), strict=True):
+                if place >= 0:
+                    about = {"rank": len(found) + 1, **describe(place), "distance": float(f"{distance:.6g}")}
+                    both = np.intersect1d(nodes, self._required.nodes[place]).tolist()
+                    names = [*names_of(self._predictor.graph, both[:_SHOWN]), *["..."] * (len(both) > _SHOWN)]
+                    found.append(about | {"shared": len(both), "shared_nodes": ";".join(names)})
+            yield found
 
     def describe(self, place: int) -> dict[str, Any]:
         """The row, name (or nodes), label and split of a known subgraph."""
@@ -224,70 +236,35 @@ class KnownSubgraphs:
         return lookup(path, read)
 
 
-_TITLES = {"rank": int, "row": int, "nearest": str, "label": str, "split": str, "distance": float}
-_TITLES |= {"shared": int, "shared_nodes": str}
-Hits = list[dict[str, Any]]
-"""The subgraphs found for a query, nearest first: the columns of the answer by title."""
+def search(known: KnownSubgraphs, query: Query, options: SearchOptions) -> Iterator[tuple[int, Hits]]:
+    """The known subgraphs nearest to each subgraph of a table; none for one without nodes in the graph."""
+    query.refuse_empty()
+    known.prepare(options)
+    answers = query.answered(known.part, lambda nodes: known.hits(nodes, options))
+    return ((row, found or []) for row, found in answers)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchAnswers:
-    """The nearest known subgraphs of each query: number, text and hits, found in batches while they are read."""
-
-    joined: Joined
-    batches: Iterator[list[tuple[int, str, Hits]]]
-
-    @classmethod
-    def of_subgraphs(cls, known: KnownSubgraphs, query: Query, options: SearchOptions) -> SearchAnswers:
-        """Search for subgraphs, whose vectors the run computes."""
-        query.refuse_empty()
-        known.prepare(options)
-
-        def batches() -> Iterator[list[tuple[int, str, Hits]]]:
-            for rows, there, nodes in query.parts(known.part):
-                found: list[Hits] = [[] for _ in rows]
-                if len(there):
-                    answers = hits(*known.find(nodes, options), known.describe)
-                    for place, own, some in zip(there.tolist(), nodes, answers, strict=True):
-                        found[place] = [hit | known.shared(own, hit["row"]) for hit in some]
-                yield [(row, query.text(row), some) for row, some in zip(rows, found, strict=True)]
-
-        return cls(query.joined(), batches())
-
-    def table(self) -> AnswerTable:
-        """One row per subgraph found, or an empty one for a query without nodes in the graph."""
-
-        def cells(found: Hits) -> list[Sequence[Any]]:
-            return [[hit[title] for title in _TITLES] for hit in found]
-
-        batches = ([(row, text, cells(found)) for row, text, found in batch] for batch in self.batches)
-        columns = [Column(title, kind) for title, kind in _TITLES.items()]
-        return AnswerTable.of_lists(columns, self.joined, batches)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """All answers, as values that JSON can hold."""
-        names = next((values for column, _, values in self.joined if column.title == "name"), None)
-        return [
-            {"subgraph": text, **({} if names is None else {"name": names[row]}), "nearest": found}
-            for batch in self.batches
-            for row, text, found in batch
-        ]
+def search_table(known: KnownSubgraphs, query: Query, options: SearchOptions) -> AnswerTable:
+    """One row per subgraph found (:func:`search`)."""
+    columns = [Column(title, kind) for title, kind in _TITLES.items()]
+    lists = ((row, [list(hit.values()) for hit in found]) for row, found in search(known, query, options))
+    return AnswerTable.of_lists(query, columns, lists)
 
 
-def hits(
-    places: NDArray[np.int64], distances: NDArray[np.float64], describe: Callable[[int], dict[str, Any]]
-) -> Iterator[list[dict[str, Any]]]:
-    """The subgraphs found for each query, nearest first: rank, description, and distance to six digits."""
-    for some, values in zip(places.tolist(), distances.tolist(), strict=True):
-        pairs = [(place, float(f"{value:.6g}")) for place, value in zip(some, values, strict=True) if place >= 0]
-        yield [{"rank": i + 1, **describe(place), "distance": value} for i, (place, value) in enumerate(pairs)]
+def search_json(known: KnownSubgraphs, query: Query, options: SearchOptions) -> list[dict[str, Any]]:
+    """All answers (:func:`search`), as values that JSON can hold."""
+    names = query.members.names if query.members.named else None
+    return [
+        {"subgraph": query.text(row), **({} if names is None else {"name": names[row]}), "nearest": found}
+        for row, found in search(known, query, options)
+    ]
 
 
-def search_files(run: Path, files: Files, options: SearchOptions) -> tuple[SearchAnswers, int]:
-    """Search a run or an export for the queries in a file; return the answers and their number."""
+def open_search(run: Path, files: Files, options: SearchOptions) -> tuple[KnownSubgraphs, Query]:
+    """Open a run or an export to search in, and read the queries of a file."""
     opened = files.open(run)
-    subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
+    known = KnownSubgraphs(opened.predictor, opened.subgraphs)
     query = files.read(opened.predictor)
     if opened.predictor.as_of_step is not None and options.by == "place":
         files.reading.on_note("places are compared on the graph as it is now; --by class compares as of each time")
-    return SearchAnswers.of_subgraphs(subgraphs, query, options), len(query)
+    return known, query

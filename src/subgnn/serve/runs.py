@@ -25,7 +25,7 @@ from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import Predictions, set_limits
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.records import Records
-from subgnn.inference.search import KnownSubgraphs, SearchOptions, hits
+from subgnn.inference.search import KnownSubgraphs, SearchOptions
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
@@ -271,8 +271,7 @@ class ServedRun:
         def described(place: int) -> dict[str, Any]:
             return self._described(place) | {"split": self.known.split(place)}
 
-        found = zip(subgraphs, hits(*self.known.find(subgraphs, options), described), strict=True)
-        results = [{"nearest": [one | self.known.shared(own, one["place"]) for one in some]} for own, some in found]
+        results = [{"nearest": found} for found in self.known.hits(subgraphs, options, described)]
         return {"run": self.name, "by": options.by, "results": results}
 
 
