@@ -15,8 +15,7 @@ from subgnn.channels.table import CHANNELS, SIMILARITIES, check_channels, simila
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
-from subgnn.inference.open import open_run
+from subgnn.inference.open import export_run, open_run
 from subgnn.models.recipes import parse_recipe
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.serve.app import create_app

@@ -20,8 +20,7 @@ from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.inference.answers import Files
-from subgnn.inference.export import export_run
-from subgnn.inference.open import open_run
+from subgnn.inference.open import export_run, open_run
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import write_predictions
 from subgnn.lab.datasets.builder import read_obo
@@ -34,7 +33,7 @@ from subgnn.models.recipes import find_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
-from subgnn.training.logs import load_progress
+from subgnn.training.run import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
 from tests.cli.command import call
 from tests.data import samples

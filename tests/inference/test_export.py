@@ -11,8 +11,7 @@ import torch
 
 from subgnn import DataError, Ragged, UserError
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
-from subgnn.inference.open import EXPORT, open_run
+from subgnn.inference.open import EXPORT, export_run, open_run
 from subgnn.models.baselines.bag import BagSettings
 from subgnn.models.recipes import find_recipe
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts

@@ -11,8 +11,7 @@ from subgnn import DataError, Ragged
 from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors, vectors_hash
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
-from subgnn.inference.open import EXPORT, evaluate_split, open_run
+from subgnn.inference.open import EXPORT, evaluate_split, export_run, open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.run_page import run_report
 from subgnn.result import Candidate, read_result

@@ -10,8 +10,7 @@ import pytest
 import subgnn
 from subgnn import Ragged, SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.inference.export import export_run
-from subgnn.inference.open import open_run
+from subgnn.inference.open import export_run, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import KnownSubgraphs, SearchOptions
 from subgnn.storage.cache import cache_folder

@@ -10,8 +10,15 @@ import torch
 
 from subgnn import SubgraphSet
 from subgnn.data.strings import Strings
-from subgnn.metrics.calibration import calibration
-from subgnn.metrics.significance import ScoreTerms, headline_interval, lead_interval, score_terms, swap_test, wilson
+from subgnn.metrics.significance import (
+    ScoreTerms,
+    calibration,
+    headline_interval,
+    lead_interval,
+    score_terms,
+    swap_test,
+    wilson,
+)
 from subgnn.task import task_of
 
 

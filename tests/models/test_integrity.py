@@ -16,8 +16,8 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe
 from subgnn.result import RESULTS
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
-from subgnn.training.logs import load_progress, save_progress
 from subgnn.training.options import Callbacks
+from subgnn.training.run import load_progress, save_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST
 from tests.training.examples import dataset, recipe
 

@@ -17,7 +17,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import message_passing
 from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS, names_where
-from subgnn.training import logs
+from subgnn.training import run as run_module
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import INDUCTIVE, NAMES, TRANSDUCTIVE, recipe, training_data
@@ -177,7 +177,7 @@ def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
     ("name", "stop"), [("avg", 1), ("avg", 4), ("topology", 1), ("topology", 4), ("glass", 2), ("ssnp", 2)]
 )
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, name, stop):
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings, seen = dataset(), recipe(name), []
     whole = train(data, settings, tmp_path / "whole")
 

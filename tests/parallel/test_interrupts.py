@@ -109,13 +109,13 @@ def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
 
 TRAIN = """
 import sys
-from subgnn.training import logs
-real = logs.MetricsLog.append
+from subgnn.training.run import Recorder
+real = Recorder.append
 def append(self, record):
     real(self, record)
     print(record["epoch"], flush=True)
     sys.stdin.readline()
-logs.MetricsLog.append = append
+Recorder.append = append
 """
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from subgnn.reports.model_card import model_card
+from subgnn.reports.run_page import model_card
 from subgnn.result import DataFacts, read_result
 from tests.cli.command import call
 from tests.results import result

@@ -19,10 +19,9 @@ from subgnn.api.train_recipe import train
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.strings import NodeNames
 from subgnn.models.recipes import find_recipe
-from subgnn.serve.app import create_app
+from subgnn.serve.app import AccessRules, create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs
-from subgnn.serve.security import AccessRules
 from tests.training.examples import dataset, recipe
 
 HOST = "http://127.0.0.1"

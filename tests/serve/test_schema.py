@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from subgnn.serve.app import create_app
-from subgnn.serve.security import AccessRules
+from subgnn.serve.app import AccessRules, create_app
 from tests.serve.examples import served
 
 schemathesis = pytest.importorskip("schemathesis")

@@ -3,8 +3,8 @@
 import pytest
 
 from subgnn.errors import UserError
+from subgnn.serve.app import AccessRules, is_loopback, read_token
 from subgnn.serve.limits import Refusal
-from subgnn.serve.security import AccessRules, is_loopback, read_token
 
 TOKEN = "a-token-of-some-length"
 

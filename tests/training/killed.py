@@ -16,7 +16,7 @@ from typing import Any
 import subgnn.api.train_recipe
 import subgnn.reports  # noqa: F401
 from subgnn.cli.app import main
-from subgnn.training import logs
+from subgnn.training import run as run_module
 
 _CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate")
 
@@ -45,7 +45,7 @@ def child(arguments: list[str], changes: Changes, report: int) -> None:
     """Run a command and leave, as the interpreter would but without its farewells."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    logs.SECONDS_BETWEEN_SAVES = 0.0
+    run_module.SECONDS_BETWEEN_SAVES = 0.0
     sys.addaudithook(changes)
     code = main(arguments)
     os.write(report, str(changes.count).encode())

@@ -18,7 +18,7 @@ from subgnn.models.baselines.topology import TopologySettings
 from subgnn.models.correction import scores_of
 from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.training import logs
+from subgnn.training import run as run_module
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import training_data
@@ -128,7 +128,7 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
 
 @pytest.mark.parametrize(("method", "stop"), [("bag", 0), ("topology", 2)])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, method, stop):
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings = dataset(), correcting(method)
     train(data, settings, tmp_path / "whole", seed=3, report=False)
     train_until(stop, data, settings, tmp_path / "cut", seed=3, report=False)

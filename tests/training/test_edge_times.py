@@ -23,8 +23,7 @@ from subgnn.data.own_times import timed
 from subgnn.data.splits import first_held_out, split_subgraphs, time_split
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.inference.export import export_run
-from subgnn.inference.open import open_run
+from subgnn.inference.open import export_run, open_run
 from subgnn.models.kernel_machines.rows import view_of
 from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.models.recipes import find_recipe, unused_line

@@ -20,10 +20,10 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
-from subgnn.reports.model_card import MODEL_CARD
+from subgnn.reports.run_page import MODEL_CARD
 from subgnn.result import RESULTS
 from subgnn.task import MultiClass
-from subgnn.training import logs
+from subgnn.training import run as run_module
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, assert_equal_runs, dataset, press_ctrl_c, recipe, train_until
@@ -85,7 +85,7 @@ def flipped(content: bytes) -> Iterator[bytes]:
 
 
 def test_a_flipped_bit_is_noticed(whole, cut, tmp_path):
-    for file, load in ((whole / CHECKPOINT, load_checkpoint), (cut / LAST, logs.load_progress)):
+    for file, load in ((whole / CHECKPOINT, load_checkpoint), (cut / LAST, run_module.load_progress)):
         for damaged in flipped(file.read_bytes()):
             (tmp_path / file.name).write_bytes(damaged)
             with pytest.raises(DataError):
@@ -102,7 +102,7 @@ def test_a_damaged_or_lost_metrics_file_is_written_anew(whole, cut, text):
 
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
-    monkeypatch.setattr(logs, "_PROGRESS", replace(logs._PROGRESS, version=99))
+    monkeypatch.setattr(run_module, "_PROGRESS", replace(run_module._PROGRESS, version=99))
     with pytest.raises(DataError, match="saved progress of version 1; this release reads version 99; remove the file"):
         go_on(cut)
     assert (cut / LAST).is_file()
@@ -136,7 +136,7 @@ def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
 
 def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     write_folder(dataset(), tmp_path / "data")
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     command = ("train", tmp_path / "data", *OPTIONS, "--out")
     assert call(*command, tmp_path / "whole").code == 0
     sync, calls = os.fsync, []

@@ -11,9 +11,9 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.reports.model_card import MODEL_CARD
+from subgnn.reports.run_page import MODEL_CARD
 from subgnn.result import RESULTS
-from subgnn.training.logs import load_progress
+from subgnn.training.run import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, SUBGRAPHS
 from tests.training.examples import assert_equal_runs, dataset
 

@@ -11,8 +11,7 @@ import torch
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.train_recipe import train
 from subgnn.inference.explain import Explainer
-from subgnn.inference.export import export_run
-from subgnn.inference.open import open_run
+from subgnn.inference.open import export_run, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.spec import member_seed
@@ -20,7 +19,8 @@ from subgnn.models.subgnn import build
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.task import task_of
-from subgnn.training import fit, logs, loop
+from subgnn.training import fit, loop
+from subgnn.training import run as run_module
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.inference.explained import named_run
 from tests.inference.test_export import rewritten, same
@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_mean(done, predictor):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("candidate", "epoch"), [("member 0", 2), ("member 1", 1), ("member 2", 2)])
 def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, predictor, candidate, epoch):
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     small = several(topology=True)
     options = {"device": "cpu", "cache": False, "report": False}
     train_until(epoch, dataset(), small, tmp_path / "a", candidate=candidate, **options)

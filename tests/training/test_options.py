@@ -16,7 +16,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import check_recipe, find_recipe, parse_recipe
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
-from subgnn.training import logs
+from subgnn.training import run as run_module
 from subgnn.training.fit import set_up as set_up_run
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import training_data
@@ -54,7 +54,7 @@ VARIANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interruption(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     data, chosen = with_features(), VARIANTS[name]
     write_folder(data, tmp_path / "data")
     results = train(data, chosen, tmp_path / "whole", seed=3, source=str(tmp_path / "data"))

@@ -17,7 +17,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import outputs_of
 from subgnn.models.recipes import find_recipe
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.training import logs
+from subgnn.training import run as run_module
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE
 from tests.models.examples import training_data
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path)
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("stop", [0, 2, 4])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(logs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(run_module, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), recipe(6), tmp_path / "whole", seed=3)
     train_until(stop, dataset(), recipe(6), tmp_path / "cut", seed=3)
     with pytest.raises(DataError, match="exists already"):

@@ -16,7 +16,7 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_class
 from subgnn.data.values import time_text
 from subgnn.errors import UserError, warn
 from subgnn.models.registry import model_of, names_where
-from subgnn.reports.model_card import MODEL_CARD, write_model_card
+from subgnn.reports.run_page import MODEL_CARD, write_model_card
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks

@@ -91,9 +91,8 @@ def export_run_file(
     card = out.with_suffix(".card.md")
     for path in (out, card):
         check_paths(run, out=path, force=force)
-    from subgnn.inference.export import export_run
-    from subgnn.inference.open import open_run
-    from subgnn.reports.model_card import write_model_card
+    from subgnn.inference.open import export_run, open_run
+    from subgnn.reports.run_page import write_model_card
 
     opened = open_run(run, data)
     about = export_run(opened, out, with_graph=with_graph, overwrite=force)

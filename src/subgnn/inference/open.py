@@ -1,4 +1,4 @@
-"""Open a finished run, from its folder or an exported file, and score it; or fit a model without labels.
+"""Open a finished run, from its folder or an exported file, score it, and export it; or fit a model without labels.
 
 An exported run is one file of arrays (:mod:`subgnn.storage.arrays`). Nothing in it is pickled, compressed or a path, so
 there is no code to run and nothing to unpack. Its checksum is verified, and everything that compiled code trusts is
@@ -20,17 +20,17 @@ from subgnn.config.recipes import recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import unpack_dataset
+from subgnn.data.formats.bundle import pack_dataset, unpack_dataset
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
-from subgnn.data.node_match import NodeMatch
+from subgnn.data.node_match import NodeMatch, matchable
 from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_graph_of
 from subgnn.data.subgraphs import Keys, SubgraphSet, subgraph_keys
 from subgnn.embeddings.sources import Tables, load_run_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt, warn
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import WRONG, broken, load_checkpoint, unpack
+from subgnn.models.checkpoint import WRONG, broken, load_checkpoint, pack, unpack
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import TrainingData
 from subgnn.models.recipes import check_recipe, find_recipe
@@ -38,7 +38,7 @@ from subgnn.models.registry import check_edges, model_of, move_checkpoint, set_u
 from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
-from subgnn.storage.arrays import Arrays, Format, read_arrays
+from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import task_of
 from subgnn.training.run_dir import CHECKPOINT, as_trained, check_subgraphs, dataset_path, read_trained_on
 from subgnn.versions import versions
@@ -239,6 +239,36 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
         what = "its node embeddings are not those the run was trained with"
         raise DataError(what, where=str(path), hint=EXPORT.again)
     return tables
+
+
+def export_run(
+    run: Path | OpenedRun, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write a run as one file, and describe the file; ``with_graph`` adds the graph and its names, but no subgraphs."""
+    opened = run if isinstance(run, OpenedRun) else open_run(run, data)
+    predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
+    packed, content = pack(checkpoint)
+    arrays: Arrays = {f"checkpoint.{name}": array for name, array in packed.items()}
+    arrays |= {f"vectors.{i}" if i else "vectors": table for i, table in enumerate(predictor.tables.values())}
+    reference, training = opened.reference, opened.training_subgraphs()
+    if reference is None and training is not None and len(training):
+        reference = predictor.mean_vectors(training)
+    if reference is not None:
+        arrays["reference"] = reference
+    if opened.trained_with is not None:
+        arrays["subgraphs"] = opened.trained_with()
+    about: dict[str, Any] = {
+        "checkpoint": content,
+        "result": replace(opened.result, run="", source="").to_json(),  # paths mean nothing elsewhere
+        "versions": versions(),
+    }
+    graph = predictor.graph
+    alone = Dataset(opened.result.dataset, graph, SubgraphSet.from_lists([], num_nodes=graph.num_nodes))
+    kind = "graph" if with_graph else "matchable"
+    of_graph, about[kind] = pack_dataset(alone if with_graph else matchable(alone))
+    arrays |= {f"{kind}.{name}": array for name, array in of_graph.items()}
+    write_parts(out, encode_arrays(arrays, EXPORT, about), overwrite=overwrite)
+    return {"bytes": out.stat().st_size, "graph_hash": checkpoint.spec.graph_hash, "with_graph": with_graph}
 
 
 def evaluate_split(

@@ -1,4 +1,4 @@
-r"""Paired tests over subgraphs of whether one model is better than another.
+r"""Paired tests over subgraphs of whether one model is better than another, intervals of scores, and calibration.
 
 Micro-F1 and R^2 are ratios of sums over subgraphs,
 
@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from subgnn.data.splits import split_units
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.rng import stream
-from subgnn.task import TaskName, Thresholds, task_of
+from subgnn.task import Task, TaskName, Thresholds, task_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _SWAPS, _DRAWS, _RESAMPLES, _BLOCK = 20_000, 2_000, 200, 4_000_000
 _TINY = 1e-12
+_BINS = 10  # of calibration
 _MOST_KEPT = 10_000  # subgraphs whose samples are kept for the next interval: 20 MB
 
 
@@ -125,6 +126,43 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions with a probability in begin..end.
+
+    As in report.json, ``said`` is their mean probability and ``right`` the share that is correct; ``low`` and ``high``
+    are the 95 % confidence interval of the share (Wilson).
+    """
+
+    begin: float
+    end: float
+    count: int
+    said: float
+    right: float
+    low: float
+    high: float
+
+
+def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
+    """Ten bins of predicted probabilities, and the mean of |mean probability - share correct| of the bin of each.
+
+    ``right`` says whether each prediction is correct; empty bins are left out.
+    """
+    place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
+    found, error = [], 0.0
+    for i in np.unique(place).tolist():
+        here = place == i
+        count, mean, share = int(here.sum()), float(said[here].mean()), float(right[here].mean())
+        found.append(Bin(i / _BINS, (i + 1) / _BINS, count, mean, share, *wilson(share, count)))
+        error += abs(mean - share) * count / len(said)
+    return found, error
+
+
+def calibration_error(task: Task, scores: NDArray[Any], targets: NDArray[Any]) -> float | None:
+    """The expected calibration error of probabilities; None for real values."""
+    return None if task.real else calibration(*task.confidences(scores, targets))[1]
 
 
 def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:

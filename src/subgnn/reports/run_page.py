@@ -1,5 +1,9 @@
-"""The page of a run, RUN/report.html: its settings, scores, learning curves, predictions, and how to reproduce it."""
+"""The page of a run, RUN/report.html: its settings, scores, learning curves, predictions, and how to reproduce it.
 
+Also its model card (Mitchell et al., 2019), in Markdown: use, data, scores, calibration, limits.
+"""
+
+import html
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,11 +22,12 @@ from subgnn.reports import sections
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate, evaluate_run
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.result import read_result
+from subgnn.result import RunResult, read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
+MODEL_CARD = "model_card.md"
 _MAX_COLUMNS = 250  # tooltips of a chart over epochs
 
 
@@ -151,3 +156,37 @@ def epoch_chart(
             Key(f"selected epoch, {selected}", line="chosen"),
         ],
     )
+
+
+def write_model_card(result: RunResult, out: Path, *, overwrite: bool = True) -> None:
+    """Write the model card of a result."""
+    write_page(model_card(result), out, overwrite=overwrite)
+
+
+def model_card(result: RunResult) -> str:
+    """The model card of a result."""
+    splits = [split for split in ("val", "test") if result.scores(split)]
+    names = list(dict.fromkeys(name for split in splits for name in result.scores(split) if name != "loss"))
+    return render(
+        "model_card.md",
+        result=result,
+        line=_line,
+        date=date_text(result.date),
+        headers=["", *map(result.scores_name, splits)],
+        scores=[(metric_name(name), *(score_text(result.scores(s).get(name), name) for s in splits)) for name in names],
+        intervals=[
+            "{} to {} ({})".format(
+                *(score_text(end, result.headline) for end in result.intervals[split]), result.scores_name(split)
+            )
+            for split in splits
+            if split in result.intervals
+        ],
+        headline=metric_name(result.headline),
+        calibration_error="" if result.calibration_error is None else score_text(result.calibration_error),
+        scored_on="test" if result.test else result.scores_name("val"),
+    )
+
+
+def _line(text: Any) -> str:
+    """Text of a dataset as one line, in which nothing is a tag."""
+    return html.escape(" ".join(str(text).split()), quote=False)

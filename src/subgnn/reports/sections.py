@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, confusion_matrix, precision
 
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
-from subgnn.metrics.calibration import calibration
+from subgnn.metrics.significance import calibration
 from subgnn.render import cut
 from subgnn.reports.charts import (
     COLOURS,

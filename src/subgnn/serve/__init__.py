@@ -48,10 +48,9 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", extra="serve", feature="subgnn serve") from None
-    from subgnn.serve.app import create_app
+    from subgnn.serve.app import AccessRules, create_app, read_token
     from subgnn.serve.limits import Limits
     from subgnn.serve.runs import ServedRun, open_runs
-    from subgnn.serve.security import AccessRules, read_token
     from subgnn.serve.server import bind_socket, run_server
 
     accepted = Limits(**(limits or {}))  # type: ignore[arg-type]

@@ -18,9 +18,8 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError
-from subgnn.metrics.calibration import calibration_error
 from subgnn.metrics.coverage import HeldOutScores
-from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.auto import mean_scores

@@ -1,7 +1,14 @@
-"""One run: prepare, train, select on validation, score once on test, and write a folder that a person can read."""
+"""One run: prepare, train, select on validation, score once on test, and write a folder that a person can read.
 
-from contextlib import nullcontext
+While it trains, it writes metrics.jsonl and the progress to continue from.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,31 +17,33 @@ import torch
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
-from subgnn.errors import UserError
-from subgnn.metrics.calibration import calibration_error
+from subgnn.errors import DataError, UserError, warn
 from subgnn.metrics.coverage import HeldOutScores
-from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import check_recipe
 from subgnn.models.registry import model_of, names_where, trainable_model_of
-from subgnn.models.spec import BASELINE
+from subgnn.models.spec import BASELINE, Checkpoint
+from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.parallel.locks import locked_folder
 from subgnn.result import CorrectedBaseline, RunResult, read_result
+from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.cache import cache_limit
-from subgnn.storage.files import remove_leftovers
+from subgnn.storage.files import atomic_write, remove_leftovers
 from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
-from subgnn.training.logs import Recorder
-from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
+from subgnn.training.loop import Progress, State
+from subgnn.training.options import Callbacks, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.run_dir import (
     CHECKPOINT,
     LAST,
+    METRICS,
     PAGE,
     can_resume,
     claim_run,
@@ -43,6 +52,15 @@ from subgnn.training.run_dir import (
     keep_subgraphs,
     result_fields,
 )
+
+SECONDS_BETWEEN_SAVES = 10.0
+_PROGRESS = Format(
+    name="subgnn-progress",
+    noun="saved progress",
+    make="an interrupted run leaves one",
+    again="remove the file to start from the beginning",
+)
+Record = dict[str, Any]
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = None) -> RunResult:
@@ -55,7 +73,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
         check_ranks(options, ranks)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options = replace(options, callbacks=NO_CALLBACKS)
+        options = replace(options, callbacks=Callbacks())
     if resume and is_finished(out):
         if first:
             can_resume(options)
@@ -118,7 +136,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     )
     if not fabric.is_global_zero:
         return cast("RunResult", fabric.broadcast(None))
-    found = with_comparisons(with_decision(found, dataset, options), dataset, options.seed)
+    found = replace(found, checkpoint=_completed(found, dataset, options))
     save_run_vectors([] if found.vectors is None else [found.vectors], dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / CHECKPOINT)
     result = RunResult(
@@ -186,29 +204,116 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
     }
 
 
-def with_decision(found: FitResult, dataset: Dataset, options: RunOptions) -> FitResult:
-    """The trained model with thresholds for the aim of the recipe; the same without an aim."""
-    settings, subgraphs = options.recipe.training, dataset.subgraphs
-    if settings.threshold == NONE:
-        return found
-    targets, spec = np.asarray(subgraphs.targets), found.checkpoint.spec
-    decision = Decision.choose(
-        settings.threshold,
-        task_of(spec.task).probabilities(torch.from_numpy(found.outputs["val"])).numpy(),
-        targets[subgraphs.indices("val")],
-        task=spec.task,
-        classes=spec.classes,
-        positive=task_of(spec.task).positive(targets[subgraphs.indices("train")]),
-        chosen_on="validation",
-    )
-    return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, decision=decision)))
-
-
-def with_comparisons(found: FitResult, dataset: Dataset, seed: int) -> FitResult:
-    """The trained model with its scores on validation, for sets of labels, and training subgraphs to compare with."""
-    subgraphs, spec = dataset.subgraphs, found.checkpoint.spec
-    predicted = task_of(spec.task).scores(found.outputs["val"], spec.standards.get("target"))
-    truth = np.asarray(subgraphs.targets)[subgraphs.indices("val")]
+def _completed(found: FitResult, dataset: Dataset, options: RunOptions) -> Checkpoint:
+    """The checkpoint with thresholds for the aim of the recipe, scores on validation, and subgraphs to compare with."""
+    subgraphs, spec, outputs = dataset.subgraphs, found.checkpoint.spec, found.outputs["val"]
+    task, targets, decision = task_of(spec.task), np.asarray(subgraphs.targets), spec.decision
+    train, truth = subgraphs.indices("train"), targets[subgraphs.indices("val")]
+    if (aim := options.recipe.training.threshold) != NONE:
+        decision = Decision.choose(
+            aim,
+            task.probabilities(torch.from_numpy(outputs)).numpy(),
+            truth,
+            task=spec.task,
+            classes=spec.classes,
+            positive=task.positive(targets[train]),
+            chosen_on="validation",
+        )
+    predicted = task.scores(outputs, spec.standards.get("target"))
     held_out = HeldOutScores.of(predicted[None], truth, spec.task)
-    novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(subgraphs.indices("train")), seed)
-    return replace(found, checkpoint=replace(found.checkpoint, spec=replace(spec, held_out=held_out, novelty=novelty)))
+    novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(train), options.seed)
+    return replace(found.checkpoint, spec=replace(spec, decision=decision, held_out=held_out, novelty=novelty))
+
+
+class Recorder:
+    """Hooks of a fit that write metrics.jsonl, save the progress every few seconds, and end the fit on an interrupt.
+
+    metrics.jsonl can be read while the run continues. Its text is also part of the saved progress, so a run that
+    continues replaces the file, whatever state it is in: half a line, or lines of epochs not saved.
+    """
+
+    def __init__(self, options: RunOptions, fabric: Fabric) -> None:
+        self._options, self._fabric, self._text = options, fabric, ""
+        self._interrupt, self._saved_at = Interrupt(), 0.0
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of all epochs, also of those before an interruption."""
+        return [json.loads(line) for line in self._text.splitlines()]
+
+    @contextmanager
+    def fitting(self) -> Iterator[State | None]:
+        """Give the saved progress, if there is any, and note interrupts until the end of the block."""
+        options, first = self._options, self._fabric.is_global_zero
+        before: State | None = self._fabric.broadcast(self._saved() if options.resume and first else None)
+        if first:
+            self._text = "" if before is None else before["metrics"]
+            with atomic_write(options.out / METRICS, overwrite=True) as temporary:
+                temporary.write_text(self._text, encoding="utf-8")
+        self._saved_at = time.monotonic()
+        with noted_interrupt() as self._interrupt:
+            yield before
+
+    def _saved(self) -> State | None:
+        """The progress of an interrupted run; None where there is none, or it is damaged."""
+        path, devices = self._options.out / LAST, self._fabric.world_size
+        if not path.is_file():
+            return None
+        try:
+            found = load_progress(path)
+        except Damaged as error:
+            warn(f"{error.where}: {error.what}; the run starts from the beginning")
+            return None
+        saved, recipe = [*found["fitted"], found["progress"]], self._options.recipe
+        whole = all(isinstance(one, dict) and one.keys() == Progress.__dataclass_fields__.keys() for one in saved)
+        if len(saved) > trainable_model_of(recipe).num_fits(recipe) or not whole:
+            hint = "remove it to start from the beginning"
+            raise DataError("the saved progress does not fit the run", where=str(path), hint=hint)
+        if (before := found["devices"]) != devices:
+            what = f"the run started on {before} devices and cannot resume on {devices}: the batches would differ"
+            raise DataError(what, where=str(path.parent), hint=f"continue on {before}, or give another --out")
+        return found
+
+    def after_epoch(self, record: Record, state: Callable[[], State]) -> None:
+        """Write the record, and save the state if it is time, or the run is interrupted."""
+        fabric, interrupt = self._fabric, self._interrupt
+        if fabric.is_global_zero:
+            self.append(record)
+        due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
+        try:
+            self._options.callbacks.on_epoch(record)
+        except KeyboardInterrupt:
+            interrupt.pressed = True
+        stop = interrupt.pressed
+        if fabric.world_size > 1:  # all stop together
+            stop = bool(fabric.all_reduce(torch.tensor(float(stop), device=fabric.device), reduce_op="sum") > 0)
+        if fabric.is_global_zero and (due or stop):
+            save_progress(state() | {"metrics": self._text, "devices": fabric.world_size}, self._options.out / LAST)
+            self._saved_at = time.monotonic()
+        if stop:
+            raise KeyboardInterrupt
+
+    def append(self, record: Record) -> None:
+        """Add the record of an epoch to metrics.jsonl."""
+        line, path = json.dumps(record) + "\n", self._options.out / METRICS
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            what = f"cannot be written ({error.strerror or error})"
+            raise DataError(what, where=str(path), hint="make room there, then continue with --resume") from error
+        self._text += line
+
+
+def save_progress(state: dict[str, Any], path: Path) -> None:
+    """Write the state that ``--resume`` needs."""
+    save_state(state, path, _PROGRESS)
+
+
+def load_progress(path: Path) -> dict[str, Any]:
+    """Read the state that :func:`save_progress` wrote."""
+    content = load_state(path, _PROGRESS)
+    for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
+        if not isinstance(content.get(name), kind):
+            raise Damaged(f"'{name}' is missing or malformed", where=str(path), hint=_PROGRESS.again)
+    return content

@@ -28,8 +28,7 @@ from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.spec import with_split
-from subgnn.metrics.calibration import calibration_error
-from subgnn.metrics.significance import score_terms
+from subgnn.metrics.significance import calibration_error, score_terms
 from subgnn.models.recipes import parse_recipe
 from subgnn.parallel.engine import one_thread
 from subgnn.parallel.locks import locked_folder
