@@ -13,8 +13,8 @@ from subgnn.result import parse_result
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.fit import HELD_OUT
 from subgnn.training.fits import Entry, open_fits
-from subgnn.training.learning_curve import learning_curve, part_of
 from subgnn.training.options import TrainOptions
+from subgnn.training.portfolio import CandidateScores, learning_curve, part_of
 from tests.reports.test_leaderboard import RESULT
 from tests.training.examples import dataset, out_of_fold
 
@@ -65,7 +65,8 @@ def test_a_curve_that_is_known(task, helps):
 
     members = [(Entry(name, find_recipe(name)), share) for name, share in (("bag", 0.75), ("topology", 0.25))]
     full = predictions(180, slice(None))
-    curve = learning_curve(pool, members, full=full, folds=FOLDS, fit_many=fit_many)
+    judge = CandidateScores.by("auto", pool)
+    curve = learning_curve(judge, members, full=full, folds=FOLDS, fit_many=fit_many)
     assert [point.subgraphs for point in curve.points] == pytest.approx([45, 90, 180], abs=6)
     scores = [point.score for point in curve.points]
     assert all(point.low <= point.score <= point.high for point in curve.points)
@@ -75,7 +76,7 @@ def test_a_curve_that_is_known(task, helps):
     else:
         assert scores[0] == pytest.approx(scores[2])
         assert curve.sentence.endswith("which is within chance; more labels alone may not help.")
-    missing = learning_curve(pool, members, full=full, folds=FOLDS, fit_many=lambda jobs: [*fit_many(jobs[:-1]), None])
+    missing = learning_curve(judge, members, full=full, folds=FOLDS, fit_many=lambda jobs: [*fit_many(jobs[:-1]), None])
     assert missing is None
 
 
@@ -85,7 +86,8 @@ def test_real_fits_the_result_and_the_page():
     full = out_of_fold(recipe, pool, 3, options)[0].astype(np.float64)
     with open_fits(pool, options) as fits:
         members = [(Entry("bag", recipe), 1.0)]
-        curve = learning_curve(pool, members, full=full, folds=3, fit_many=fits.predictions)
+        judge = CandidateScores.by("auto", pool)
+        curve = learning_curve(judge, members, full=full, folds=3, fit_many=fits.predictions)
     assert len(curve.points) in (2, 3)
     found = replace(RESULT, learning_curve=curve)
     assert parse_result(found.to_json(), "run.json", "again") == found

@@ -10,7 +10,7 @@ from subgnn.errors import DataWarning
 from subgnn.models.examples import PaddableSource, StreamingSource
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.batches import StreamedInputs
-from subgnn.training.steps import AdamByRows, GraphedOutputs, GraphedSteps, _Captured, _CapturedOutputs, clip_sparse
+from subgnn.training.steps import AdamByRows, GraphedOutputs, GraphedSteps, _Captured, clip_sparse
 from tests.models.subgnn.examples import build_model, prepare_example
 
 
@@ -89,7 +89,7 @@ class RecordedOutputs(GraphedOutputs):
                 recorded.replayed += 1
                 outputs.copy_(network(inputs.batch(rows)))
 
-        return _CapturedOutputs(Graph(), [], outputs)
+        return _Captured(Graph(), [], outputs)
 
 
 def test_validation_is_captured_the_second_time_and_follows_the_weights():

@@ -126,22 +126,20 @@ class CrossValidation:
 
     def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
         """The splits for the fits of one repeat: each holds out one fold; in time, later blocks have no part in it."""
-        if (blocks := self.blocks) is not None:
-            return [self._until(i, blocks, f"auto/validation/{repeat}/{i}") for i in np.unique(blocks[self.judged])]
-        fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
-        found = []
-        for i in range(int(fold.max()) + 1):
-            splits = self._start()
+        of, blocks, found = self.dataset.subgraphs, self.blocks, []
+        if blocks is not None:
+            fold = blocks[self.judged]
+        else:
+            fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
+        for i in np.unique(fold).tolist():
+            splits = np.full(len(of), UNUSED, np.int8)
+            if blocks is not None:
+                splits[(blocks >= 0) & (blocks < i)] = TRAIN
+            else:
+                splits[self.val], splits[self.judged] = VAL, TRAIN
             splits[self.judged[fold == i]] = HELD_OUT
-            found.append(self._with_validation(splits, self.dataset.subgraphs, f"auto/validation/{repeat}/{i}"))
+            found.append(self._with_validation(splits, of, f"auto/validation/{repeat}/{i}"))
         return found
-
-    def _until(self, block: int, blocks: NDArray[np.int64], name: str) -> NDArray[np.int8]:
-        """The splits of a fit to the blocks of time before one, which it predicts."""
-        splits = np.full(len(blocks), UNUSED, np.int8)
-        splits[(blocks >= 0) & (blocks < block)] = TRAIN
-        splits[blocks == block] = HELD_OUT
-        return self._with_validation(splits, self.dataset.subgraphs, name)
 
     def whole(self) -> NDArray[np.int8]:
         """The splits of a fit to all labelled subgraphs of ``given`` that may be learned from; test is held out."""
@@ -149,12 +147,6 @@ class CrossValidation:
         if not self.has_validation:
             splits[splits == VAL] = TRAIN
         return self._with_validation(splits, self.given.subgraphs, "auto/validation")
-
-    def _start(self) -> NDArray[np.int8]:
-        splits = np.full(len(self.dataset.subgraphs), UNUSED, np.int8)
-        splits[self.val] = VAL
-        splits[self.judged] = TRAIN
-        return splits
 
     def _with_validation(self, splits: NDArray[np.int8], of: SubgraphSet, name: str) -> NDArray[np.int8]:
         """Put the part of the training subgraphs that costs the fewest classes into validation, unless there is one."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
 import numpy as np
@@ -197,7 +197,7 @@ class GlobalBatchNorm(BatchNorm):
 
     def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
         """Shapes: (rows of the share, width), both."""
-        self.total = None if self.share is None or self.share.whole else _sum_over_ranks
+        self.total = None if self.share is None or self.share.whole else _SumOverRanks.apply
         return super().forward(h, present)
 
 
@@ -214,10 +214,6 @@ class _SumOverRanks(torch.autograd.Function):
         total = grads[0].clone()
         distributed.all_reduce(total)
         return total
-
-
-def _sum_over_ranks(value: Tensor) -> Tensor:
-    return cast(Tensor, _SumOverRanks.apply(value))  # type: ignore[no-untyped-call]
 
 
 def use_global_batch(model: nn.Module) -> None:

@@ -386,7 +386,7 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "")
         engine = LocalEngine(max(1, count), apart=count > 0, preload=PRELOAD)
     scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
     with engine, scratch as folder, one_thread():
-        for _ in engine.map(_is_ready, range(engine.slots)):
+        for _ in engine.map(int, range(engine.slots)):
             pass  # the start of processes, and their imports, are not part of the time limit
         placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)
 
@@ -411,7 +411,3 @@ def _scratch() -> str | None:
     except OSError:
         return None
     return _IN_MEMORY if room >= share(0.5) and os.access(_IN_MEMORY, os.W_OK) else None
-
-
-def _is_ready(_: int) -> bool:
-    return True

@@ -1,11 +1,17 @@
-"""The candidates of a portfolio: which there are, what they score out of fold, and the files that hold this.
+"""The candidates of a portfolio: which there are, what they score out of fold, and whether more labels would help.
 
 Candidates that are finished are kept in RUN/candidates, and are not judged again when a run is resumed.
+
+The learning curve says what the answer scores when it learns from a quarter and a half of the subgraphs. For each fold,
+the members are fitted again to parts of the subgraphs that they learned from, and predict the same held-out fold. Parts
+are drawn by class, subgraphs of equal nodes or one group together, and the quarter is within the half. Members keep
+their weights, and predictions are not calibrated, so that points differ in the number of labels alone. The first repeat
+of the cross-validation is the point of all labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,20 +23,31 @@ from numpy.typing import NDArray
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import times_of
+from subgnn.data.splits import draw_folds
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
-from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms
+from subgnn.metrics.significance import ScoreTerms, lead_interval, score_interval, score_terms
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.recipes import check_recipe, used_attributes
 from subgnn.models.registry import check_edges, model_of
 from subgnn.models.spec import ModelSpec
 from subgnn.ranking import recall_count
+from subgnn.result import LearningCurve, LearningPoint
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
-from subgnn.training.cross_validation import CrossValidation
-from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
+from subgnn.training.cross_validation import UNUSED, CrossValidation
+from subgnn.training.ensemble_selection import (
+    HEADLINE,
+    RANKING,
+    Array,
+    OutOfFold,
+    prediction_terms,
+    score_of,
+    score_samples,
+)
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.fits import Entry
 
 CANDIDATES = "candidates"
@@ -42,6 +59,11 @@ _FORMAT = Format(
     again="remove it, and finish the run with subgnn train --resume",
 )
 _ENOUGH, _MOST_REPEATS = 1000, 4
+SHARES, _QUARTERS = (0.25, 0.5), 4
+Job = tuple[Entry, NDArray[np.int8]]
+"""A candidate, and the splits that it is fitted to."""
+FitMany = Callable[[list[Job]], list[NDArray[np.float32] | None]]
+"""Fits jobs, and gives the predictions for the held-out subgraphs of each (m, outputs); None if there are none."""
 
 
 def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSettings) -> list[Entry]:
@@ -80,8 +102,9 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
 
 def candidate_key(row: Entry, pool_key: str, auto: AutoSettings) -> str:
     """A hash of everything that the out-of-fold predictions of a candidate depend on."""
-    about = {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
-    return json_digest(about)
+    return json_digest(
+        {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
+    )
 
 
 def save_candidate(row: Entry, key: str, rows: NDArray[np.int64], run: Path) -> None:
@@ -144,17 +167,32 @@ class CandidateScores:
         even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
         return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
 
-    def of(self, row: Entry) -> dict[str, float | None]:
-        """The out-of-fold score of a candidate by the metric of selection, with its 95 % interval."""
-        if row.predictions is None:
+    def of(self, predictions: NDArray[Any] | None) -> dict[str, float | None]:
+        """The score of out-of-fold predictions (repeats, n, outputs) with its 95 % interval; all None without any."""
+        if predictions is None:
             return {"score": None, "low": None, "high": None}
-        found, subgraphs = row.predictions.astype(np.float64), self.pool.subgraphs
-        targets = np.asarray(subgraphs.targets, np.float64)
+        found, given = predictions.astype(np.float64), self.given(predictions)
         if self.metric == HEADLINE:
-            return self._with_interval(prediction_terms(found, targets, subgraphs.task))
-        samples = score_samples(found, OutOfFold(found[None], targets, subgraphs.task, self.pool.units, self.metric))
+            return self._with_interval(prediction_terms(found, given.targets, given.task))
+        samples = score_samples(found, given)
         low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        return {"score": score_of(found, targets, subgraphs.task, self.metric), "low": low, "high": high}
+        return {"score": score_of(found, given.targets, given.task, self.metric), "low": low, "high": high}
+
+    def given(self, *predictions: NDArray[Any]) -> OutOfFold:
+        """Out-of-fold predictions of several candidates (repeats, n, outputs), to be scored by the metric."""
+        subgraphs = self.pool.subgraphs
+        stacked, targets = np.stack(predictions).astype(np.float64), np.asarray(subgraphs.targets, np.float64)
+        return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
+
+    def lead(self, ours: Array, theirs: Array) -> tuple[float, float]:
+        """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
+        given = self.given(ours, theirs)
+        if self.metric == HEADLINE:
+            terms = [prediction_terms(one, given.targets, given.task) for one in (ours, theirs)]
+            return lead_interval(*(one.joined(given.units) for one in terms))
+        leads = score_samples(ours, given) - score_samples(theirs, given)
+        low, high = np.quantile(leads, [0.025, 0.975]).tolist()
+        return low, high
 
     def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
         low, high = score_interval(terms.joined(self.pool.units))
@@ -176,3 +214,62 @@ def output_metrics(
     task = task_of(spec.task)
     scores = task.metrics(found, targets, unit=label_unit(spec.standards), **options)
     return ({"loss": float(task.loss(found, targets))} if with_loss else {}) | scores
+
+
+def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name: str) -> NDArray[np.int8]:
+    """Splits with a share, in quarters, of the subgraphs to learn from; the others are not used."""
+    found = splits.copy()
+    # A validation split of its own, as in published protocols, stays whole.
+    for split in (TRAIN,) if pool.has_validation else (TRAIN, VAL):
+        rows = np.flatnonzero(splits == split)
+        quarter = draw_folds(pool.dataset.subgraphs.take(rows), pool.seed, f"{name}/{split}", folds=_QUARTERS)
+        found[rows[quarter >= round(share * _QUARTERS)]] = UNUSED
+    return found
+
+
+def learning_curve(
+    scores: CandidateScores, members: Sequence[tuple[Entry, float]], *, full: Array, folds: int, fit_many: FitMany
+) -> LearningCurve | None:
+    """The learning curve of members with weights; None if a fit to half of the labels failed.
+
+    Args:
+        full: the members' mean out-of-fold predictions by weight, of the first repeat (n, outputs).
+        folds: of the cross-validation.
+    """
+    pool = scores.pool
+    plans, jobs = pool.folds(0, folds), list[Job]()
+    for share in SHARES:
+        for i, splits in enumerate(plans):
+            part = part_of(pool, splits, share, f"learning curve/{i}")
+            jobs += [(entry, part) for entry, _ in members]
+    found = iter(zip(jobs, fit_many(jobs), strict=True))
+    place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
+    place[pool.judged] = np.arange(len(pool.judged))
+    curves: list[tuple[float, Array]] = []
+    for _ in SHARES:
+        mixed, labels, whole = np.zeros_like(full), 0, True
+        for splits in plans:
+            for _, weight in members:
+                (_, part), predictions = next(found)
+                whole &= predictions is not None
+                if predictions is not None:
+                    mixed[place[splits == HELD_OUT]] += weight * predictions
+            labels += int((part < HELD_OUT).sum())
+        curves += [(labels / len(plans), mixed)] if whole else []
+    if not whole:
+        return None
+    curves.append((float(np.mean([(splits < HELD_OUT).sum() for splits in plans])), full))
+    # mypy does not know that predictions have a score and its interval.
+    described: list[Any] = [scores.of(mixed[None]) for _, mixed in curves]
+    points = tuple(
+        LearningPoint(subgraphs=round(labels), **one) for (labels, _), one in zip(curves, described, strict=True)
+    )
+    low, high = scores.lead(curves[-1][1][None], curves[-2][1][None])
+    before, after = points[-2:]
+    gain = after.score - before.score
+    added = f"added {gain:.3f}" if gain > 0 else f"changed the score by {gain:+.3f}"
+    begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
+    shown = f"{begin} ({before.score:.3f} to {after.score:.3f}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
+    chance = ", which is within chance; more labels alone may not help."
+    end = "; more labels would probably help." if low > 0 else chance
+    return LearningCurve(points=points, sentence=shown + end)

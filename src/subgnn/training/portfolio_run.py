@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
-from subgnn.embeddings.sources import Tables, save_run_vectors
+from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError
 from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import calibration_error, headline_interval
@@ -40,11 +40,12 @@ from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, c
 from subgnn.training.fit import HELD_OUT, FitResult, check_labels
 from subgnn.training.fits import Entry, FitJob, Fits, open_fits, run_fit
 from subgnn.training.label_signal import JudgedModel, Verdict, signal_of
-from subgnn.training.learning_curve import Job, learning_curve
 from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     CandidateScores,
+    Job,
     candidate_key,
+    learning_curve,
     load_candidate,
     output_metrics,
     plan,
@@ -76,8 +77,8 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         answer = training.answer()
         training.report("fitting the members again")
         answer, members, curve = training.refit(answer)
-        tables = [fit.vectors for _, fit in members if fit.vectors is not None]
-        save_run_vectors(tables, pool.given.graph, options.out)
+        tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in members if fit.vectors is not None}
+        save_run_vectors(tables.values(), pool.given.graph, options.out)
         checkpoint = training.checkpoint(answer, members, novelty.result())
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         tested = training.test(answer, checkpoint, members)
@@ -92,16 +93,12 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
             result,
             options.recipe,
             checkpoint,
-            tables=_tables(members),
+            tables=tables,
             outputs=tested.outputs,
             out_of_fold=(answer.calibrated(target), training.pool.rows[training.pool.judged]),
         )
         options.write_page(dataset, options.out, trained)
     return result
-
-
-def _tables(fits: list[tuple[Entry, FitResult]]) -> Tables:
-    return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,13 +271,10 @@ class _Training:
 
     def _given(self, rows: Sequence[Entry] | None = None) -> OutOfFold:
         """The out-of-fold predictions of some candidates, by default of those that are finished."""
-        rows, subgraphs = rows or self.finished, self.pool.subgraphs
-        found = [np.asarray(row.predictions) for row in rows]
+        found = [np.asarray(row.predictions) for row in rows or self.finished]
         repeats = np.arange(max(map(len, found)))
-        cycled = [one[repeats % len(one)] for one in found]  # one with fewer repeats stands in with those it has
-        targets = np.asarray(subgraphs.targets, np.float64)
-        stacked = np.stack(cycled).astype(np.float64)
-        return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.scores.metric)
+        # One with fewer repeats stands in with those it has.
+        return self.scores.given(*(one[repeats % len(one)] for one in found))
 
     def _choice(self, rows: Sequence[Entry]) -> Choice:
         """The answer of some candidates, on out-of-fold predictions; computed once for each set of them."""
@@ -349,14 +343,8 @@ class _Training:
             self.fits.prepare([row for row in members if row.is_simple], whole=True)
         curve = None
         if self._has_time_for_curve(members):
-            curve = learning_curve(
-                self.pool,
-                answer.members,
-                full=answer.given.mixed(answer.choice.weights)[0],
-                folds=self.options.recipe.auto.folds,
-                fit_many=fit_many,
-                metric=self.scores.metric,
-            )
+            full, folds = answer.given.mixed(answer.choice.weights)[0], self.options.recipe.auto.folds
+            curve = learning_curve(self.scores, answer.members, full=full, folds=folds, fit_many=fit_many)
         else:
             fit_many([])
         fitted = []
@@ -391,7 +379,8 @@ class _Training:
             f" of a sample of {len(self.pool.dataset.subgraphs):,}" if self.pool.dataset is not self.pool.given else ""
         )
         row.note = f"fitted to all folds but one{sample}: no time for the final fit"
-        given, context = self.pool.given, LoadContext(torch.device("cpu"), tables=_tables([(row, found)]))
+        tables = {} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors}
+        given, context = self.pool.given, LoadContext(torch.device("cpu"), tables=tables)
         test = given.subgraphs.nodes.take(given.subgraphs.indices("test"))
         outputs = open_checkpoint(found.checkpoint, given.graph, context).outputs(test)
         return replace(found, outputs={"test": outputs} if len(test) else {})
@@ -463,7 +452,7 @@ class _Training:
         """The score of a candidate with its interval, computed once for each of its repeats; None is the constant."""
         key = ("", 0) if row is None else (row.name, 0 if row.predictions is None else len(row.predictions))
         if key not in self._scored:
-            self._scored[key] = self.scores.constant() if row is None else self.scores.of(row)
+            self._scored[key] = self.scores.constant() if row is None else self.scores.of(row.predictions)
         return self._scored[key]
 
     def result(self, answer: _Ensemble, checkpoint: Checkpoint, tested: _TestScores, *, interrupted: bool) -> RunResult:

@@ -117,9 +117,9 @@ class GraphedSteps:
                 _warn("steps", error)
                 return self._run_directly(inputs, rows)
         captured = self.captured[key]
-        captured.positions.overwrite(inputs.positions(rows, shape))
+        captured.inputs.overwrite(inputs.positions(rows, shape))
         captured.graph.replay()
-        return captured.loss.clone()
+        return captured.output.clone()
 
     def _run_directly(self, inputs: PaddableSource, rows: NDArray[np.int64]) -> Tensor:
         self.stream.wait_stream(torch.cuda.current_stream())
@@ -142,8 +142,8 @@ class GraphedSteps:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Captured:
     graph: torch.cuda.CUDAGraph
-    positions: Any
-    loss: Tensor
+    inputs: Any  # their memory is read in every replay
+    output: Tensor
 
 
 class GraphedOutputs:
@@ -156,7 +156,7 @@ class GraphedOutputs:
     def __init__(self, stream: Any) -> None:
         self.stream = stream
         self.seen: set[bytes] = set()
-        self.captured: dict[bytes, _CapturedOutputs] = {}
+        self.captured: dict[bytes, _Captured] = {}
         self.refused = False
 
     @torch.no_grad()
@@ -165,7 +165,7 @@ class GraphedOutputs:
         key = rows.tobytes()
         if key in self.captured:
             self.captured[key].graph.replay()
-            return self.captured[key].outputs.clone()
+            return self.captured[key].output.clone()
         outputs = outputs_of(network, inputs, rows, batch_size)
         if key in self.seen and not self.refused:
             try:
@@ -176,21 +176,14 @@ class GraphedOutputs:
         self.seen.add(key)
         return outputs
 
-    def _capture(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> _CapturedOutputs:
+    def _capture(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> _Captured:
         # The same subgraphs each time, so that their batches need neither be padded nor chosen again.
         batches = [inputs.batch(rows[i : i + batch_size]) for i in range(0, max(1, len(rows)), batch_size)]
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with _capturing(graph, self.stream):
             outputs = torch.cat([network(batch) for batch in batches]).float()
-        return _CapturedOutputs(graph, batches, outputs)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _CapturedOutputs:
-    graph: torch.cuda.CUDAGraph
-    batches: list[Any]  # their memory is read in every replay
-    outputs: Tensor
+        return _Captured(graph, batches, outputs)
 
 
 @contextmanager
@@ -209,8 +202,7 @@ def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
 
 
 def _warn(what: str, error: RuntimeError) -> None:
-    told = f"could not capture {what} as a CUDA graph ({str(error).splitlines()[0]}); running without it"
-    warn(told)
+    warn(f"could not capture {what} as a CUDA graph ({str(error).splitlines()[0]}); running without it")
 
 
 TABLES = ("table", "component_states")
