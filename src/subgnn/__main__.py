@@ -12,10 +12,7 @@ from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_sig
 
 
 def limit_threads(environment: MutableMapping[str, str]) -> None:
-    """Give the kernels the threads of OMP_NUM_THREADS.
-
-    Numba sets the number of threads of OpenMP, which PyTorch shares, to its own when it starts them.
-    """
+    """Give the kernels the threads of OMP_NUM_THREADS, which numba would set to its own number when it starts them."""
     threads = environment.get("OMP_NUM_THREADS", "").partition(",")[0]
     if threads.isdigit() and int(threads):
         environment.setdefault("NUMBA_NUM_THREADS", threads)

@@ -29,10 +29,7 @@ def alerts_by_score(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[NDArray[
 
 
 def roc_area(scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The share of pairs of a positive and a negative subgraph in which the positive one has the higher score.
-
-    Equal scores count one half; NaN without pairs.
-    """
+    """The share of pairs of a positive and a negative subgraph that are in order; equal scores count one half."""
     _, alerts, hits = alerts_by_score(scores, truth)
     if not len(alerts) or not 0 < hits[-1] < alerts[-1]:
         return float("nan")

@@ -118,10 +118,7 @@ class Task:
         return outputs
 
     def scores(self, outputs: NDArray[np.floating], target: Standard | None = None) -> Scores:
-        """Probabilities, or values in units of the label (..., outputs).
-
-        ``target`` is the mean and deviation by which a model of real values has standardised them.
-        """
+        """Probabilities, or values in the unit of the label (..., outputs), which ``target`` has standardised."""
         raise self._no("scores")
 
     def outputs(self, scores: Scores, target: Standard | None = None) -> Scores:

@@ -63,10 +63,7 @@ def chunk_size(recipe: Recipe | ModelSpec) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """The subgraphs of a table, as written and as nodes of the graph.
-
-    If ``drops``, nodes that are not in the graph were left out, and a subgraph may have no nodes.
-    """
+    """The subgraphs of a table, as written and as nodes of the graph; if it ``drops``, unknown nodes were left out."""
 
     members: Members
     matched: Matched
@@ -74,10 +71,7 @@ class Query:
 
     @classmethod
     def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Query:
-        """Read a file or a data frame, with times if they are ``dated``.
-
-        Nodes that are not in the graph are an error unless ``options`` drop them.
-        """
+        """Read a table, with times if ``dated``; unknown nodes are an error unless ``options`` drop them."""
         if options.aliases is not None:
             graph = read_aliases(options.aliases, graph, options)
         members = read_members(source, graph, options, labelled=False, dated=dated)
@@ -177,10 +171,7 @@ class AnswerTable:
         min_known: float = 0.0,
         members: bool = True,
     ) -> AnswerTable:
-        """One row per subgraph: ``answer`` gives the values of the columns ``own`` for up to ``size`` subgraphs.
-
-        Subgraphs of which a smaller share than ``min_known`` is in the graph get none. ``members`` adds the nodes.
-        """
+        """One row per subgraph with a share of at least ``min_known`` known nodes: what ``answer`` gives for it."""
         query.refuse_empty()
         joined = query.joined(min_known=min_known)
         names = query.members.names if query.members.named else None

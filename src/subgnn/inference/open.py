@@ -81,10 +81,7 @@ class OpenedRun:
         return self.subgraphs.take(self.subgraphs.indices(name))
 
     def out_of_fold(self, name: str) -> bool:
-        """Whether the run was fitted to a split that is to be scored; a warning says that its scores are out of fold.
-
-        They are those of models that had not seen the subgraphs, as in run.json.
-        """
+        """Whether the run was fitted to the split, so that its scores are those out of fold, as a warning says."""
         if name != "val" or name not in self.result.fitted_to:
             return False
         warn(f"{self.result.dataset}: the run was fitted to val; its out-of-fold scores are given instead")

@@ -57,10 +57,7 @@ def coverage_note(predictor: Predictor) -> str:
 
 
 def set_limits(predictor: Predictor, options: PredictOptions) -> NDArray[np.float64] | None:
-    """The largest scores of labels in a set (:mod:`subgnn.metrics.coverage`); None without a coverage.
-
-    A warning names classes with too few labelled subgraphs for a limit of their own.
-    """
+    """The largest scores of labels in a set; None without a coverage. Warns of classes with too few subgraphs."""
     spec, held_out = predictor.spec, predictor.spec.held_out
     if options.coverage is None:
         return None
@@ -131,10 +128,7 @@ class Predictions:
 def prediction_table(
     predictor: Predictor, query: Query, options: PredictOptions | None = None, *, on_answers: OnAnswers = ignore
 ) -> AnswerTable:
-    """A row for each subgraph, with the columns that this module describes.
-
-    ``on_answers`` is told the nodes and the predictions of some subgraphs at a time.
-    """
+    """The columns of this module for each subgraph; ``on_answers`` gets nodes and predictions of some at a time."""
     options, spec, query = options or PredictOptions(), predictor.spec, query.as_of(predictor.as_of_step)
     task, limits = task_of(spec.task), set_limits(predictor, options)
     classes, top = list(task.columns(spec.classes)), options.top

@@ -108,10 +108,7 @@ class Overlap:
 
 
 class KnownSubgraphs:
-    """The subgraphs of a run's dataset, and their vectors.
-
-    Vectors are computed ``part`` at a time; parts stay when work is given up, so that the next call continues there.
-    """
+    """The subgraphs of a run's dataset, and their vectors; parts that were computed stay if work is given up."""
 
     def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None, *, part: int | None = None) -> None:
         self._predictor, self._lock = predictor, threading.Lock()

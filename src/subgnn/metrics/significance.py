@@ -146,10 +146,7 @@ class Bin:
 
 
 def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
-    """Ten bins of predicted probabilities, and the mean of |mean probability - share correct| of the bin of each.
-
-    ``right`` says whether each prediction is correct; empty bins are left out.
-    """
+    """Ten bins of predicted probabilities, without empty ones, and the mean of |mean probability - share correct|."""
     place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
     found, error = [], 0.0
     for i in np.unique(place).tolist():

@@ -63,10 +63,7 @@ EVEN = Weighting()  # everything counts the same
 def class_weights(
     given: bool | str, targets: NDArray[Any], task: TaskName, classes: tuple[str, ...]
 ) -> NDArray[np.float64] | None:
-    """Weights by ``training.class_weights``: false, balanced (also true), or as in ``fraud=20, other=1``.
-
-    Classes that are not named have the weight 1.
-    """
+    """Weights by ``training.class_weights``: false, balanced (also true), or as ``fraud=20, other=1``; 1 for others."""
     if given is False:
         return None
     if given in (True, BALANCED):

@@ -261,10 +261,7 @@ _undirected = lru_cache(maxsize=1)(Graph.undirected)  # fits to many splits have
 
 
 def set_up(data: TrainingData, recipe: Recipe, *, join: bool = False) -> tuple[Sequence[Candidate], Examples]:
-    """Make the networks that are to be fitted, and the examples they learn from.
-
-    With ``join``, the subgraphs to choose on are among those to learn from.
-    """
+    """Make the networks to fit, and the examples they learn from; with ``join``, those to choose on, too."""
     subgraphs = data.subgraphs
     check_labels(subgraphs)
     check_edges(recipe, data.graph)

@@ -48,10 +48,7 @@ _IN_MEMORY = "/dev/shm"  # a folder of Linux whose files are in memory
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Predictions of one fit for the subgraphs it held out (n, outputs); None if it was stopped, and ``why``.
-
-    The first fold also has the fit itself, or the file that it is in.
-    """
+    """Predictions of a fit for its held-out subgraphs (n, outputs), or ``why`` not; the first keeps the fit itself."""
 
     predictions: NDArray[np.float32] | None
     seconds: float
@@ -265,10 +262,7 @@ class Fits:
         beside: Sequence[FitJob] = (),
         receive: Callable[[FitJob, Any], None] = ignore,
     ) -> list[NDArray[np.float32] | None]:
-        """What candidates predict for the subgraphs that splits hold out, in order; None where a fit failed.
-
-        Final fits ``beside`` it come first; ``receive`` is called with each and its result.
-        """
+        """What candidates predict for held-out subgraphs, in order, or None; final fits ``beside`` it come first."""
         found: list[NDArray[np.float32] | None] = [None] * len(wanted)
         jobs = [self.job(entry, splits, repeat=1, fold=i) for i, (entry, splits) in enumerate(wanted)]
         for job, result in self.map([*beside, *jobs]):
@@ -309,10 +303,7 @@ class Fits:
         beside: Sequence[FitJob] = (),
         receive: Callable[[FitJob, Any], None] = ignore,
     ) -> None:
-        """Do the work that fits of candidates share, as far as it can be divided between processes.
-
-        Fits ``beside`` it, which need none of it, come first; ``receive`` is called with each and its result.
-        """
+        """Do the work that fits of candidates share; fits ``beside`` it, which need none of it, come first."""
         if self.slots == 1:
             return
         dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
@@ -372,10 +363,7 @@ def vectors_key(recipe: Recipe) -> str:
 
 @contextmanager
 def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "") -> Iterator[Fits]:
-    """Processes to fit candidates in, until the end of the block; few subgraphs are fitted in this process.
-
-    ``source`` names the file of the dataset, which processes map if it is a bundle.
-    """
+    """Processes to fit candidates in, until the end of the block; they map the dataset if ``source`` is a bundle."""
     subgraphs, graph = pool.dataset.subgraphs, pool.dataset.graph
     device = make_fabric(options.device).device.type
     engine: Any

@@ -68,10 +68,7 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
-    """A model whose out-of-fold predictions are given, and which aspects of a subgraph it uses.
-
-    ``simple`` models are fitted in one go.
-    """
+    """A model of the out-of-fold predictions: what it sees of a subgraph, and whether it is fitted in one go."""
 
     name: str
     sees: View

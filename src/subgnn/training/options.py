@@ -150,11 +150,7 @@ OnLeaderboard: TypeAlias = "Callable[[Sequence[Candidate], str], None]"
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions to call as a run progresses, with records of epochs and the step being prepared.
-
-    A portfolio calls ``on_leaderboard`` alone: first with the plan, whose rows have estimates, then whenever a row
-    changes.
-    """
+    """Functions to call as a run progresses; a portfolio calls ``on_leaderboard`` alone, first with the plan."""
 
     on_epoch: OnEpoch = ignore
     on_prepare: OnProgress = ignore

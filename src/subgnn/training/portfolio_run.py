@@ -323,10 +323,7 @@ class _Training:
         return replace(answer, decision=decision)
 
     def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]], LearningCurve | None]:
-        """Fit the members to all subgraphs, and beside it, if there is time, to parts of them for a learning curve.
-
-        Members for which there is no time are left out, and the others share their weight.
-        """
+        """Fit the members to all subgraphs, as far as there is time, and to parts of them for a learning curve."""
         self.fits.stop = lambda: self.budget.left < self.budget.end / 2
         members = [row for row, _ in answer.members if row.recipe.method != _CONSTANT]
         found: dict[str, FitResult | Failure] = {}

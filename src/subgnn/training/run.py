@@ -1,7 +1,4 @@
-"""One run: prepare, train, select on validation, score once on test, and write a folder that a person can read.
-
-While it trains, it writes metrics.jsonl and the progress to continue from.
-"""
+"""One run: prepare, train, select on validation, score once on test, and write a folder that people can read."""
 
 import json
 import time

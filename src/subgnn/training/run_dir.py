@@ -187,10 +187,7 @@ def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
 
 
 def keep_subgraphs(dataset: Dataset, out: Path) -> None:
-    """Store the subgraphs that a run is trained with, and the names of nodes, or compare them with those in its folder.
-
-    They stay with the run, so that it can answer on another graph although the files of its own are gone or changed.
-    """
+    """Store the subgraphs and node names with a run, to answer on other graphs, or compare them with those there."""
     from subgnn.data.formats.bundle import write_bundle
     from subgnn.data.node_match import matchable
     from subgnn.data.subgraphs import subgraph_keys
