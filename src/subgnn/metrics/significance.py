@@ -182,9 +182,7 @@ def _samples(count: int) -> Iterator[NDArray[np.uint8]]:
         yield rng.multinomial(count, np.full(count, 1 / count), size).astype(np.uint8)
 
 
-@lru_cache(maxsize=2)
-def _kept_samples(count: int) -> list[NDArray[np.uint8]]:
-    return list(_samples(count))
+_kept_samples = lru_cache(maxsize=2)(lambda count: list(_samples(count)))
 
 
 def resampled(value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64]) -> NDArray[np.float64]:

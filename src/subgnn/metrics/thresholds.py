@@ -45,10 +45,10 @@ class Aim:
     missed: float = 1.0
 
     @classmethod
-    def parse(cls, text: str, where: str = "--threshold") -> Self:
+    def parse(cls, text: str) -> Self:
         """An aim as it is written."""
         hint = "accepted: precision=P or recall=R, above 0 and up to 1; f1; cost=fp:A,fn:B, both above 0"
-        wrong = UserError(f"the threshold is {excerpt(text)}", where=where, hint=hint)
+        wrong = UserError(f"the threshold is {excerpt(text)}", where=_WHERE, hint=hint)
         kind, _, number = text.strip().partition("=")
         try:
             if kind == "f1" and not number:
@@ -239,7 +239,7 @@ def check_aim(aim: str, task: TaskName) -> None:
     """Raise an error for an aim that is malformed or does not apply to the task."""
     if aim == NONE:
         return
-    Aim.parse(aim, _WHERE)
+    Aim.parse(aim)
     if not task_of(task).has_thresholds:
         hint = "thresholds need two classes, or several labels per subgraph; leave it out"
         raise UserError(f"the task is {task}", where=_WHERE, hint=hint)

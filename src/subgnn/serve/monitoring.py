@@ -11,47 +11,39 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LOGGER = logging.getLogger("subgnn.serve")
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
     """The metrics of one application, including memory and start time of the process."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = prometheus.CollectorRegistry()
         ours: dict[str, Any] = {"registry": self.registry, "namespace": "subgnn"}
         timed = ours | {"buckets": _BUCKETS}
-        ProcessCollector(registry=self.registry)
+        prometheus.ProcessCollector(registry=self.registry)
         what = "Requests answered, by route, method and status."
-        self.requests = Counter("requests_total", what, ("route", "method", "status"), **ours)
+        self.requests = prometheus.Counter("requests_total", what, ("route", "method", "status"), **ours)
         what = "Seconds from a request's first byte to its answer, by route."
-        self.request_seconds = Histogram("request_seconds", what, ("route",), **timed)
+        self.request_seconds = prometheus.Histogram("request_seconds", what, ("route",), **timed)
         what = "Seconds that work waited for a thread, by lane."
-        self.waited_seconds = Histogram("waited_seconds", what, ("lane",), **timed)
-        self.inside = Gauge("inside", "Work waiting or in progress, by lane.", ("lane",), **ours)
+        self.waited_seconds = prometheus.Histogram("waited_seconds", what, ("lane",), **timed)
+        self.inside = prometheus.Gauge("inside", "Work waiting or in progress, by lane.", ("lane",), **ours)
         what = "Work refused because the queue was full, by lane."
-        self.refused = Counter("refused_total", what, ("lane",), **ours)
+        self.refused = prometheus.Counter("refused_total", what, ("lane",), **ours)
         what = "Subgraphs in answers, by run and question."
-        self.subgraphs = Counter("subgraphs_total", what, ("run", "question"), **ours)
+        self.subgraphs = prometheus.Counter("subgraphs_total", what, ("run", "question"), **ours)
         what = "P-value of the latest predictions against training, by run and quantity; low where they differ."
-        self.drift = Gauge("drift_p_value", what, ("run", "quantity"), **ours)
-        self.run_info = Gauge("run_info", "1 for each run that is served.", ("run", "method"), **ours)
+        self.drift = prometheus.Gauge("drift_p_value", what, ("run", "quantity"), **ours)
+        self.run_info = prometheus.Gauge("run_info", "1 for each run that is served.", ("run", "method"), **ours)
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return prometheus.generate_latest(self.registry)
 
 
 class _JsonLines(logging.Formatter):

@@ -38,15 +38,7 @@ from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays,
 from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
 from subgnn.training.cross_validation import UNUSED, CrossValidation
-from subgnn.training.ensemble_selection import (
-    HEADLINE,
-    RANKING,
-    Array,
-    OutOfFold,
-    prediction_terms,
-    score_of,
-    score_samples,
-)
+from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.fits import Entry
 
@@ -58,6 +50,7 @@ _FORMAT = Format(
     make="subgnn train writes them",
     again="remove it, and finish the run with subgnn train --resume",
 )
+Floats = NDArray[np.float64]
 _ENOUGH, _MOST_REPEATS = 1000, 4
 SHARES, _QUARTERS = (0.25, 0.5), 4
 Job = tuple[Entry, NDArray[np.int8]]
@@ -184,7 +177,7 @@ class CandidateScores:
         stacked, targets = np.stack(predictions).astype(np.float64), np.asarray(subgraphs.targets, np.float64)
         return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
 
-    def lead(self, ours: Array, theirs: Array) -> tuple[float, float]:
+    def lead(self, ours: Floats, theirs: Floats) -> tuple[float, float]:
         """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
         given = self.given(ours, theirs)
         if self.metric == HEADLINE:
@@ -228,7 +221,7 @@ def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name:
 
 
 def learning_curve(
-    scores: CandidateScores, members: Sequence[tuple[Entry, float]], *, full: Array, folds: int, fit_many: FitMany
+    scores: CandidateScores, members: Sequence[tuple[Entry, float]], *, full: Floats, folds: int, fit_many: FitMany
 ) -> LearningCurve | None:
     """The learning curve of members with weights; None if a fit to half of the labels failed.
 
@@ -245,7 +238,7 @@ def learning_curve(
     found = iter(zip(jobs, fit_many(jobs), strict=True))
     place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
     place[pool.judged] = np.arange(len(pool.judged))
-    curves: list[tuple[float, Array]] = []
+    curves: list[tuple[float, Floats]] = []
     for _ in SHARES:
         mixed, labels, whole = np.zeros_like(full), 0, True
         for splits in plans:

@@ -31,24 +31,13 @@ from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import atomic_write, remove_leftovers
 from subgnn.task import task_of
+from subgnn.training import run_dir
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, in_turn, make_fabric
 from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
 from subgnn.training.loop import Progress, State
 from subgnn.training.options import Callbacks, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
-from subgnn.training.run_dir import (
-    CHECKPOINT,
-    LAST,
-    METRICS,
-    PAGE,
-    can_resume,
-    claim_run,
-    is_finished,
-    keep_dataset,
-    keep_subgraphs,
-    result_fields,
-)
 
 SECONDS_BETWEEN_SAVES = 10.0
 _PROGRESS = Format(
@@ -71,10 +60,10 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
         options = replace(options, callbacks=Callbacks())
-    if resume and is_finished(out):
+    if resume and run_dir.is_finished(out):
         if first:
-            can_resume(options)
-            keep_subgraphs(dataset, out)
+            run_dir.can_resume(options)
+            run_dir.keep_subgraphs(dataset, out)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -83,13 +72,13 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     pool = CrossValidation.of(dataset, recipe.auto, options.seed) if recipe.is_portfolio else None
     if pool is None:
         check_labels(dataset.subgraphs)
-    with claim_run(options) if first else nullcontext():
-        if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
+    with run_dir.claim_run(options) if first else nullcontext():
+        if resume and ranks is None and run_dir.is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if first and options.keep_data:
-            keep_dataset(dataset, out)
+            run_dir.keep_dataset(dataset, out)
         if first:
-            keep_subgraphs(dataset, out)
+            run_dir.keep_subgraphs(dataset, out)
         result = _train(dataset, options, fabric, ranks) if pool is None else train_portfolio(dataset, options, pool)
     if ranks is not None:  # a process that ends while it is connected may be aborted
         cast(Any, fabric).barrier()
@@ -135,14 +124,14 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         return cast("RunResult", fabric.broadcast(None))
     found = replace(found, checkpoint=_completed(found, dataset, options))
     save_run_vectors([] if found.vectors is None else [found.vectors], dataset.graph.undirected(), out)
-    save_checkpoint(found.checkpoint, out / CHECKPOINT)
+    save_checkpoint(found.checkpoint, out / run_dir.CHECKPOINT)
     result = RunResult(
-        **result_fields(options, dataset, fabric.device, fabric.world_size),
+        **run_dir.result_fields(options, dataset, fabric.device, fabric.world_size),
         **_scores(dataset, options.recipe, found),
         seconds=found.seconds,
     )
     result.save(out)
-    (out / LAST).unlink(missing_ok=True)
+    (out / run_dir.LAST).unlink(missing_ok=True)
     if options.write_page is not None:
         trained = TrainedRun(
             result,
@@ -159,12 +148,14 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
 def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResult:
     """The result of a finished run; the first rank tidies up, and writes the page if it is missing."""
     out = options.out
-    page_missing = options.write_page is not None and not (out / PAGE).is_file()
-    left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
+    page_missing = options.write_page is not None and not (out / run_dir.PAGE).is_file()
+    left = any(
+        path.name == run_dir.LAST or path.name.startswith(".") for path in out.iterdir()
+    )  # by a process that was killed
     if first and (page_missing or left):
         with locked_folder(out):
             remove_leftovers(out)
-            (out / LAST).unlink(missing_ok=True)
+            (out / run_dir.LAST).unlink(missing_ok=True)
             if page_missing and options.write_page is not None:
                 options.write_page(dataset, out, None)
     return read_result(out)
@@ -245,7 +236,7 @@ class Recorder:
         before: State | None = self._fabric.broadcast(self._saved() if options.resume and first else None)
         if first:
             self._text = "" if before is None else before["metrics"]
-            with atomic_write(options.out / METRICS, overwrite=True) as temporary:
+            with atomic_write(options.out / run_dir.METRICS, overwrite=True) as temporary:
                 temporary.write_text(self._text, encoding="utf-8")
         self._saved_at = time.monotonic()
         with noted_interrupt() as self._interrupt:
@@ -253,7 +244,7 @@ class Recorder:
 
     def _saved(self) -> State | None:
         """The progress of an interrupted run; None where there is none, or it is damaged."""
-        path, devices = self._options.out / LAST, self._fabric.world_size
+        path, devices = self._options.out / run_dir.LAST, self._fabric.world_size
         if not path.is_file():
             return None
         try:
@@ -285,14 +276,16 @@ class Recorder:
         if fabric.world_size > 1:  # all stop together
             stop = bool(fabric.all_reduce(torch.tensor(float(stop), device=fabric.device), reduce_op="sum") > 0)
         if fabric.is_global_zero and (due or stop):
-            save_progress(state() | {"metrics": self._text, "devices": fabric.world_size}, self._options.out / LAST)
+            save_progress(
+                state() | {"metrics": self._text, "devices": fabric.world_size}, self._options.out / run_dir.LAST
+            )
             self._saved_at = time.monotonic()
         if stop:
             raise KeyboardInterrupt
 
     def append(self, record: Record) -> None:
         """Add the record of an epoch to metrics.jsonl."""
-        line, path = json.dumps(record) + "\n", self._options.out / METRICS
+        line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
         try:
             with path.open("a", encoding="utf-8") as file:
                 file.write(line)

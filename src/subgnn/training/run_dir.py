@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 RECIPE, METRICS, LAST = RUN_RECIPE, "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
+_COPIED = ("source", "split", "edges_until", "look_ahead", "as_of_step", "seed", "fitted_to", "warnings")
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "trained_on.subgnn"
 
 
@@ -60,21 +61,14 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         licence="; ".join(dict.fromkeys(str(one) for one in licences if one)),
     )
     return {
+        **{name: getattr(options, name) for name in _COPIED},
         "run": str(options.out),
         "dataset": dataset.name,
-        "source": options.source,
-        "split": options.split,
-        "edges_until": options.edges_until,
-        "look_ahead": options.look_ahead,
         "as_of": "subgraph" if options.as_of == "subgraph" else "",
-        "as_of_step": options.as_of_step,
         "recipe": options.recipe.name,
         "method": options.recipe.method,
-        "seed": options.seed,
         "task": subgraphs.task,
-        "fitted_to": options.fitted_to,
         "unused": tuple(unused_data(options.recipe, graph, subgraphs)),
-        "warnings": options.warnings,
         "data": facts,
         "published": options.recipe.published,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
