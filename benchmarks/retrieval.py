@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 import subgnn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS
-from subgnn.inference.nearest import Nearest
-from subgnn.inference.search import Overlap
+from subgnn.inference.search import Nearest, Overlap
 from subgnn.models.kernel_machines.views import bag_of_nodes
 
 TOP = 10

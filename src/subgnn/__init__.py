@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from subgnn.errors import DataWarning as DataWarning
     from subgnn.errors import SubgnnError as SubgnnError
     from subgnn.errors import UserError as UserError
-    from subgnn.inference.nearest import nearest_vectors as nearest_vectors
+    from subgnn.inference.search import nearest_vectors as nearest_vectors
     from subgnn.ragged import Ragged as Ragged
 
 _NAMES = {
@@ -49,7 +49,7 @@ _NAMES = {
     "data.strings": ("NodeNames",),
     "data.subgraphs": ("SubgraphSet",),
     "errors": ("DataError", "DataWarning", "SubgnnError", "UserError"),
-    "inference.nearest": ("nearest_vectors",),
+    "inference.search": ("nearest_vectors",),
     "ragged": ("Ragged",),
 }
 """Public names by module. They are imported when they are first used, which takes a second or two."""

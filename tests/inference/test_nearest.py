@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from subgnn import nearest_vectors
 from subgnn.errors import DataError, UserError
-from subgnn.inference import nearest
-from subgnn.inference.nearest import Nearest
+from subgnn.inference import search
+from subgnn.inference.search import Nearest
 
 
 def slow_distance(query, known, on_a_line, mean):
@@ -57,7 +57,7 @@ def test_neither_memory_nor_other_queries_change_an_answer(monkeypatch):
     known, queries = rng.normal(size=(300, 7)), rng.normal(size=(40, 7))
     whole = Nearest(known)
     expected = whole.find(queries, 5)
-    monkeypatch.setattr(nearest, "share", lambda _: 8 * 300 * 3)
+    monkeypatch.setattr(search, "share", lambda _: 8 * 300 * 3)
     small = Nearest(known).find(queries, 5)
     for ours, theirs in zip(small, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -22,9 +22,6 @@ from subgnn.training.ensemble_selection import (
     choose,
     clearly_behind,
     ensemble,
-    prediction_terms,
-    score_of,
-    score_samples,
     simplest,
 )
 
@@ -62,7 +59,7 @@ def slow_score(predictions, targets, task) -> float:
 def test_scores(task):
     given = example(task)
     for one in given.predictions:
-        assert prediction_terms(one, given.targets, task).score == pytest.approx(slow_score(one, given.targets, task))
+        assert given.terms(one).score == pytest.approx(slow_score(one, given.targets, task))
         assert math.isfinite(task_of(task).log_loss(one, given.targets))
 
 
@@ -108,7 +105,7 @@ def test_greedy_selection_finds_members_that_complement_each_other():
     weights = ensemble(given)
     assert weights[2] == 0
     assert weights[:2].min() > 0
-    assert prediction_terms(given.mixed(weights), targets, "binary").score == 1
+    assert given.terms(given.mixed(weights)).score == 1
     assert choose(given, np.arange(40) % 5).rule == "ensemble"
 
 
@@ -119,7 +116,7 @@ def test_the_simplest_within_one_standard_error():
     wrong = np.flatnonzero(np.arange(200) % 40 == 0)
     worse[:, :, wrong] = np.eye(3)[(swapped[wrong].astype(int) + 1) % 3]
     order = OutOfFold(np.concatenate([worse, given.predictions[:1]]), given.targets, "multi-class", given.units)
-    terms = [prediction_terms(one, order.targets, order.task) for one in order.predictions]
+    terms = [order.terms(one) for one in order.predictions]
     assert terms[1].score - terms[0].score == pytest.approx(0.025, abs=0.01)
     near = terms[1].score - terms[0].score <= standard_error(terms[1])
     assert simplest(order).tolist() == ([1, 0] if near else [0, 1])
@@ -132,7 +129,7 @@ def test_noise_is_not_preferred_to_the_simplest():
     chances = rng.dirichlet(np.ones(3), size=(6, 1, 300))
     given = OutOfFold(chances, rng.integers(0, 3, 300).astype(float), "multi-class", np.arange(300))
     choice = choose(given, np.arange(300) % 5)
-    assert choice.scores["best"] < prediction_terms(given.mixed(best(given)), given.targets, given.task).score
+    assert choice.scores["best"] < given.terms(given.mixed(best(given))).score
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -181,9 +178,9 @@ def test_answers_are_selected_by_metrics_of_rankings(task, metric):
             }[metric]
             each.append(np.mean([slow(truth[:, c], repeat[:, c]) for c in columns]))
         scores.append(np.mean(each))
-        assert score_of(one, given.targets, task, metric) == pytest.approx(scores[-1])
+        assert given.score(one) == pytest.approx(scores[-1])
     assert best(given)[int(np.argmax(scores))] == 1
-    samples = score_samples(given.predictions[0], given)
+    samples = given.samples(given.predictions[0])
     assert abs(samples.mean() - scores[0]) < 4 * samples.std() + 0.05
     first = int(np.flatnonzero(simplest(given))[0])
     assert scores[first] >= max(scores) - 4 * samples.std() - 0.05

@@ -72,6 +72,25 @@ class OutOfFold:
         mean: Array = np.tensordot(weights, self.predictions, axes=1)
         return mean
 
+    def score(self, predictions: Array) -> float:
+        """The score of predictions (repeats, n, outputs), as the mean over repeats; NaN becomes 0."""
+        if self.metric not in RANKING and recall_count(self.metric) is None:
+            return self.terms(predictions).score
+        found = [ranking_metric(self.metric, one, self.targets) for one in predictions]
+        return float(np.nan_to_num(np.mean(found)))
+
+    def terms(self, predictions: Array) -> ScoreTerms:
+        """The terms of micro-F1, above the best common threshold of several labels, or of R^2: the mean of repeats."""
+        found = task_of(self.task).decide_best(predictions, self.targets)
+        return mean_terms([score_terms(one, self.targets, self.task) for one in found])
+
+    def samples(self, predictions: Array) -> Array:
+        """Scores by a ranking on samples of the subgraphs; of the first repeat, as the others are like it."""
+        # Samples of rows in their order are nearly sorted, which ranks them several times faster.
+        order = np.argsort(-predictions[0, :, -1], kind="stable")
+        first, targets = predictions[0, order], self.targets[order]
+        return resampled(lambda rows: ranking_metric(self.metric, first[rows], targets[rows]), self.units[order])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
@@ -82,40 +101,16 @@ class Choice:
     scores: dict[str, float]
 
 
-def score_of(predictions: Array, targets: NDArray[np.float64], task: TaskName, metric: str = HEADLINE) -> float:
-    """The score by a metric, as the mean over repeats; NaN becomes 0. Shapes: predictions: (repeats, n, outputs)."""
-    if metric not in RANKING and recall_count(metric) is None:
-        return prediction_terms(predictions, targets, task).score
-    return float(np.nan_to_num(np.mean([ranking_metric(metric, one, targets) for one in predictions])))
-
-
-def score_samples(predictions: Array, given: OutOfFold) -> Array:
-    """Scores by a metric of a ranking on samples of the subgraphs; of the first repeat, as the others are like it."""
-    # Samples of rows in their order are nearly sorted, which ranks them several times faster.
-    order = np.argsort(-predictions[0, :, -1], kind="stable")
-    first, targets = predictions[0, order], given.targets[order]
-    return resampled(lambda rows: ranking_metric(given.metric, first[rows], targets[rows]), given.units[order])
-
-
-def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: TaskName) -> ScoreTerms:
-    """The terms of micro-F1 or R^2, as the mean over repeats. Shapes: predictions: (repeats, n, outputs).
-
-    Several labels are predicted above one common threshold, the best for these predictions.
-    """
-    found = task_of(task).decide_best(predictions, targets)
-    return mean_terms([score_terms(one, targets, task) for one in found])
-
-
 def simplest(given: OutOfFold) -> Array:
     """All weight on the first candidate within one standard error of the best."""
-    scores = [score_of(one, given.targets, given.task, given.metric) for one in given.predictions]
+    scores = list(map(given.score, given.predictions))
     top = given.predictions[int(np.argmax(scores))]
     if given.metric == HEADLINE:
-        error = standard_error(prediction_terms(top, given.targets, given.task).joined(given.units))
+        error = standard_error(given.terms(top).joined(given.units))
         return _only(next(i for i, score in enumerate(scores) if score >= max(scores) - error), len(scores))
     # Of few positives, scores are far less certain than leads over models that find some of the same ones.
-    samples = score_samples(top, given)
-    leads = (samples - score_samples(one, given) for one in given.predictions)
+    samples = given.samples(top)
+    leads = (samples - given.samples(one) for one in given.predictions)
     errors = (float(one.std(ddof=1)) if len(one) > 1 else 0.0 for one in leads)
     near = (i for i, error in enumerate(errors) if scores[i] >= max(scores) - error)
     return _only(next(near), len(scores))
@@ -123,10 +118,8 @@ def simplest(given: OutOfFold) -> Array:
 
 def best(given: OutOfFold) -> Array:
     """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
-    targets, task = given.targets, task_of(given.task)
-    merits = [
-        (score_of(one, targets, given.task, given.metric), -task.log_loss(one, targets)) for one in given.predictions
-    ]
+    task = task_of(given.task)
+    merits = [(given.score(one), -task.log_loss(one, given.targets)) for one in given.predictions]
     return _only(merits.index(max(merits)), len(merits))
 
 
@@ -165,19 +158,18 @@ def clearly_behind(given: OutOfFold, rows: NDArray[np.int64], predictions: Array
     ours, theirs = everyone.predictions[[top, -1]]
     if chance_of_lead(everyone, ours, theirs) > BEHIND or ensemble(everyone)[-1] > 0:
         return ""
-    scores = [score_of(one, everyone.targets, everyone.task, everyone.metric) for one in (theirs, ours)]
-    return f"{scores[0]:.3f} where the best has {scores[1]:.3f}, and no weight in an ensemble"
+    score, highest = everyone.score(theirs), everyone.score(ours)
+    return f"{score:.3f} where the best has {highest:.3f}, and no weight in an ensemble"
 
 
 def chance_of_lead(given: OutOfFold, ours: Array, theirs: Array) -> float:
     """The p-value of a paired lead: by swaps; for the metric of a ranking, by its mean and deviation over samples."""
     if given.metric != HEADLINE:
-        leads = score_samples(ours, given) - score_samples(theirs, given)
+        leads = given.samples(ours) - given.samples(theirs)
         if len(leads) < 2:
             return 1.0
         return chance_of_mean(float(leads.mean()), float(leads.std(ddof=1)), given)
-    terms = (prediction_terms(one, given.targets, given.task).joined(given.units) for one in (ours, theirs))
-    return swap_test(*terms)
+    return swap_test(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
 
 
 def chance_of_mean(mean: float, error: float, given: OutOfFold) -> float:
@@ -200,8 +192,7 @@ RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": 
 def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
     """Compare the rules by cross-validation over ``parts`` (n,), and apply the one that wins to all predictions."""
     if len(given.predictions) == 1:
-        score = score_of(given.predictions[0], given.targets, given.task, given.metric)
-        return Choice("best", np.ones(1), {"best": score})
+        return Choice("best", np.ones(1), {"best": given.score(given.predictions[0])})
     scores, losses, task = {}, {}, task_of(given.task)
     for name, rule in RULES.items():
         honest = np.empty(given.predictions.shape[1:])
@@ -209,7 +200,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
             weights = rule(given.take(np.flatnonzero(parts != part)))
             rows = np.flatnonzero(parts == part)
             honest[:, rows] = given.take(rows).mixed(weights)
-        scores[name] = score_of(honest, given.targets, given.task, given.metric)
+        scores[name] = given.score(honest)
         outputs = calibrate(honest, given.targets, given.task).apply(honest, given.task)
         losses[name] = task.log_loss(task.scores(outputs), given.targets)
     near = [name for name in RULES if scores[name] >= max(scores.values()) - MARGIN]

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from subgnn.models.interface import View
 from subgnn.task import metric_name, task_of
-from subgnn.training.ensemble_selection import HEADLINE, OutOfFold, calibrate, chance_of_lead, chance_of_mean, score_of
+from subgnn.training.ensemble_selection import HEADLINE, OutOfFold, calibrate, chance_of_lead, chance_of_mean
 
 Signal = Literal["identity", "shape", "surroundings", "beyond", "unplaced", "undecided", "none"]
 LEVEL, MARGIN = 0.05, 0.02
@@ -95,10 +95,6 @@ class _Scored:
     predictions: NDArray[np.float64]
     score: float
 
-    @classmethod
-    def of(cls, name: str, predictions: NDArray[np.float64], given: OutOfFold) -> _Scored:
-        return cls(name, predictions, score_of(predictions, given.targets, given.task, given.metric))
-
     def __str__(self) -> str:
         return f"{self.name} {self.score:.3f}"
 
@@ -116,7 +112,8 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
         >>> print(*signal_of([JudgedModel("bag", "nodes")], given).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); always predicting the most frequent class ...
     """
-    scored = [_Scored.of(model.name, one, given) for model, one in zip(models, given.predictions, strict=True)]
+    found = zip(models, given.predictions, strict=True)
+    scored = [_Scored(model.name, one, given.score(one)) for model, one in found]
     groups = {view: [scored[i] for i, model in enumerate(models) if model.sees == view] for view in _VIEWS}
     sizes = {view: len(group) for view, group in groups.items()}
     # Each is compared with the guess twice: by the metric, and by likelihood.
@@ -131,7 +128,7 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
         given=given,
         best={view: _best(group) for view, group in groups.items() if group},
         simple=_best(simple) if simple else None,
-        guess=_Scored.of("", guess[None], given),
+        guess=_Scored("", guess[None], given.score(guess[None])),
         level=LEVEL / max(1, tests),
         untried=untried,
     ).verdict()

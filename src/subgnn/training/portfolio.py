@@ -38,7 +38,7 @@ from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays,
 from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
 from subgnn.training.cross_validation import UNUSED, CrossValidation
-from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
+from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.fits import Entry
 
@@ -158,7 +158,7 @@ class CandidateScores:
             guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
             return self._with_interval(score_terms(guess, targets, task))
         even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
-        return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
+        return {"score": self.given(even).score(even), "low": None, "high": None}
 
     def of(self, predictions: NDArray[Any] | None) -> dict[str, float | None]:
         """The score of out-of-fold predictions (repeats, n, outputs) with its 95 % interval; all None without any."""
@@ -166,10 +166,10 @@ class CandidateScores:
             return {"score": None, "low": None, "high": None}
         found, given = predictions.astype(np.float64), self.given(predictions)
         if self.metric == HEADLINE:
-            return self._with_interval(prediction_terms(found, given.targets, given.task))
-        samples = score_samples(found, given)
+            return self._with_interval(given.terms(found))
+        samples = given.samples(found)
         low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        return {"score": score_of(found, given.targets, given.task, self.metric), "low": low, "high": high}
+        return {"score": given.score(found), "low": low, "high": high}
 
     def given(self, *predictions: NDArray[Any]) -> OutOfFold:
         """Out-of-fold predictions of several candidates (repeats, n, outputs), to be scored by the metric."""
@@ -181,10 +181,8 @@ class CandidateScores:
         """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
         given = self.given(ours, theirs)
         if self.metric == HEADLINE:
-            terms = [prediction_terms(one, given.targets, given.task) for one in (ours, theirs)]
-            return lead_interval(*(one.joined(given.units) for one in terms))
-        leads = score_samples(ours, given) - score_samples(theirs, given)
-        low, high = np.quantile(leads, [0.025, 0.975]).tolist()
+            return lead_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
+        low, high = np.quantile(given.samples(ours) - given.samples(theirs), [0.025, 0.975]).tolist()
         return low, high
 
     def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
