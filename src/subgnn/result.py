@@ -221,12 +221,10 @@ class RunResult:
         return "out of fold" if split == "val" and self.is_portfolio else split
 
     def to_json(self) -> dict[str, Any]:
-        """The content of run.json."""
         found: dict[str, Any] = _plain(self)
         return found
 
     def save(self, folder: Path) -> None:
-        """Write run.json into the folder of a run."""
         write_json(self.to_json(), folder / RESULTS)
 
 

@@ -20,8 +20,6 @@ Of ``one_class``, ``several`` and ``real``, one is true for labelled subgraphs: 
 values in different ways ask these.
 """
 
-# ruff: noqa: D102 (Task documents what the tasks override)
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -287,7 +287,6 @@ class Files:
         return replace(query, members=replace(query.members, where=where), matched=matched)
 
     def write(self, form: TableFormat, table: AnswerTable) -> None:
-        """Write a table."""
         with open_output(self.out, overwrite=self.overwrite) as file:
             write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
 

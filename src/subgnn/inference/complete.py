@@ -204,7 +204,6 @@ class Ranker:
         return (table - self.means) * self.weights
 
     def arrays(self) -> dict[str, Any]:
-        """The arrays to store."""
         return {"weights": self.weights, "means": self.means, "bias": np.array([self.bias])}
 
     @classmethod

@@ -87,7 +87,6 @@ class Explainer:
         return cls(run.predictor, background=background, reference=run.reference, **limits)
 
     def explain(self, subgraphs: Subgraphs) -> list[Explanation]:
-        """Explain the prediction of each subgraph."""
         rows = self.predictor.rows(subgraphs)
         nodes = SubgraphSet.from_lists(list(rows), num_nodes=self.predictor.graph.num_nodes).nodes
         nodes = as_rows(with_absent(nodes, absent_of(rows)), times_of(rows))

@@ -54,7 +54,6 @@ class ScoreTerms:
         return ScoreTerms(gain, weight)
 
     def take(self, rows: NDArray[np.int64]) -> ScoreTerms:
-        """The terms of some subgraphs."""
         return ScoreTerms(self.gain[rows], self.weight[rows])
 
 

@@ -46,7 +46,6 @@ class Aim:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """An aim as it is written."""
         hint = "accepted: precision=P or recall=R, above 0 and up to 1; f1; cost=fp:A,fn:B, both above 0"
         wrong = UserError(f"the threshold is {excerpt(text)}", where=_WHERE, hint=hint)
         kind, _, number = text.strip().partition("=")
@@ -184,7 +183,6 @@ class Decision:
         return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=tuple(labels))
 
     def to_json(self) -> dict[str, Any]:
-        """As :meth:`from_json` reads it."""
         labels = [
             {"label": one.label, "threshold": one.threshold, "reached": one.reached, "chosen": _counts(one.chosen)}
             | ({} if one.nearest is None else {"nearest": _counts(one.nearest)})

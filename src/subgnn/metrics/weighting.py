@@ -46,7 +46,6 @@ class Weighting:
         return cls(torch.from_numpy(weights.astype(np.float32)))
 
     def to(self, device: torch.device | str) -> Weighting:
-        """The same on a device."""
         return self if self.classes is None else Weighting(self.classes.to(device))
 
     def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:

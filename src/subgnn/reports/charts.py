@@ -28,7 +28,6 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The position of a value."""
         low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
@@ -103,12 +102,10 @@ class Axes:
 
     @property
     def top(self) -> float:
-        """The upper end of the y axis."""
         return min(self.y.begin, self.y.end)
 
     @property
     def bottom(self) -> float:
-        """The lower end of the y axis."""
         return max(self.y.begin, self.y.end)
 
 
@@ -165,7 +162,6 @@ class Chart:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height."""
         return WIDTH, self.axes.bottom + _BOTTOM
 
     def polylines(self, line: Line) -> list[str]:

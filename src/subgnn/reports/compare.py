@@ -35,7 +35,6 @@ class ComparedRun:
 
     @property
     def metric(self) -> str:
-        """The headline metric."""
         return self.result.headline
 
     def score(self, split: str) -> float | None:
@@ -49,12 +48,10 @@ class ComparedRun:
 
     @property
     def seconds(self) -> float:
-        """Time of the whole run."""
         found = self.result.seconds
         return found.pretrain + found.prepare + found.train
 
     def to_json(self) -> dict[str, Any]:
-        """The run as plain values."""
         found: dict[str, Any] = {"name": self.name, "run": str(self.path)}
         found |= {key: getattr(self.result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
         found["metric"] = self.metric

@@ -50,7 +50,6 @@ class Drawing:
     left_out: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -155,7 +154,6 @@ class PictureFiles:
         _kind(self.out)
 
     def path(self, query: Query, row: int) -> Path:
-        """The file of a subgraph."""
         return self.out if len(query) == 1 else self.out.with_stem(f"{self.out.stem}-{row + 1}")
 
     def write(self, source: Predictor | Graph, query: Query, row: int, why: Explanation | None = None) -> None:

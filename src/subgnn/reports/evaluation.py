@@ -56,12 +56,10 @@ class Evaluation:
 
     @property
     def task(self) -> Task:
-        """The kind of label."""
         return task_of(self.predictor.spec.task)
 
     @property
     def scored_on(self) -> str:
-        """What was scored, in words."""
         return "held-out folds" if self.split == FOLDS else f"{SPLIT_NAMES[self.split]} split"
 
     @property

@@ -199,7 +199,6 @@ class RequestMiddleware:
         self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process one request."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return

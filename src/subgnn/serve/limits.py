@@ -62,7 +62,6 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Self:
-        """A deadline in that many seconds."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -99,7 +98,6 @@ class Refusal(Exception):
             self.headers["www-authenticate"] = "Bearer"
 
     def body(self) -> bytes:
-        """The answer's body."""
         return encode({"error": self.error, "hint": self.hint, "nodes": self.nodes})
 
 

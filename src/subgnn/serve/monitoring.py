@@ -42,7 +42,6 @@ class Metrics:
         self.run_info = prometheus.Gauge("run_info", "1 for each run that is served.", ("run", "method"), **ours)
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
         return prometheus.generate_latest(self.registry)
 
 

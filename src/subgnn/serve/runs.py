@@ -52,15 +52,12 @@ class InterruptiblePredictor(Predictor):
     """A predictor that checks the deadline of its work, and computes large requests part by part."""
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits; values for regression."""
         return self._in_parts(super().outputs, subgraphs, np.empty((0, self.checkpoint.spec.num_outputs), np.float32))
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S of one subgraph or more."""
         return self._in_parts(super().embeddings, subgraphs)
 
     def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
-        """Subgraphs measured against anchors."""
         check_deadline()
         return super().measured(subgraphs)
 
@@ -83,7 +80,6 @@ class LazyCompleter:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been fitted."""
         return self._fitted is not None
 
     def __call__(self) -> Completer:
@@ -262,7 +258,6 @@ class ServedRun:
         return {"run": self.name, "completions": completions}
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
-        """The subgraph and nodes around it, to be drawn."""
         return draw(self.predictor, subgraph, most=most).to_json()
 
     def search(self, subgraphs: Ragged, options: SearchOptions) -> dict[str, Any]:

@@ -80,7 +80,6 @@ class Lane:
         self._num_inside.inc()
 
     def leave(self) -> None:
-        """Count one less."""
         self._inside -= 1
         self._num_inside.dec()
 
@@ -113,7 +112,6 @@ class Lane:
             deadline.cancelled.set()
 
     def close(self) -> None:
-        """End the threads; waiting work is dropped."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = None
@@ -131,7 +129,6 @@ class Lanes:
         self.parse, self.search, self.quick, self.slow = lanes
 
     def close(self) -> None:
-        """Close all lanes."""
         for lane in (self.parse, self.search, self.quick, self.slow):
             lane.close()
 
@@ -175,7 +172,6 @@ class PredictionBatcher:
         drop: bool = False,
         options: PredictOptions | None = None,
     ) -> bytes:
-        """The answer to one request."""
         loop = asyncio.get_running_loop()
         lane.enter()
         try:

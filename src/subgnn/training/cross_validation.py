@@ -103,7 +103,6 @@ class CrossValidation:
 
     @property
     def subgraphs(self) -> SubgraphSet:
-        """The subgraphs that are divided into folds."""
         return self.dataset.subgraphs.take(self.judged)
 
     @property

@@ -123,7 +123,6 @@ class Share:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the batch."""
         return self.end - self.begin == self.total
 
 

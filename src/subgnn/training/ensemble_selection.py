@@ -63,7 +63,6 @@ class OutOfFold:
     metric: str = HEADLINE
 
     def take(self, rows: NDArray[np.int64]) -> OutOfFold:
-        """The predictions for some of the subgraphs."""
         units = np.unique(self.units[rows], return_inverse=True)[1]
         return replace(self, predictions=self.predictions[:, :, rows], targets=self.targets[rows], units=units)
 
@@ -230,7 +229,6 @@ class Calibration:
 
     @property
     def decision_thresholds(self) -> Thresholds:
-        """As :meth:`~subgnn.task.Task.decide` takes them."""
         return self.thresholds.astype(np.float32) if len(self.thresholds) else 0.5
 
 

@@ -213,7 +213,6 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList(members)
 
     def forward(self, batch: Any) -> Tensor:
-        """Logits; one value for regression."""
         return torch.stack([member(batch) for member in self.members]).mean(dim=0)
 
 

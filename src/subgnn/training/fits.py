@@ -77,7 +77,6 @@ class Entry:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is fitted in one go."""
         return trainable_model_of(self.recipe).is_fitted_in_one_go
 
     @property
@@ -129,7 +128,6 @@ class FitJob:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it trains on a GPU."""
         return self.device == "cuda"
 
     def __str__(self) -> str:
@@ -224,7 +222,6 @@ class Fits:
 
     @property
     def slots(self) -> int:
-        """Fits that run at once."""
         return self.engine.slots
 
     def job(self, entry: Entry, splits: NDArray[np.int8], **options: Any) -> FitJob:

@@ -45,7 +45,6 @@ class Progress:
     val_losses: list[float] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """The fields by name, to be saved."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def select(self, epoch: int, model: nn.Module, loss: float, metrics: dict[str, float], *, select_by: str) -> None:

@@ -42,7 +42,6 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self.begin + self.seconds - time.monotonic()
 
     @property

@@ -37,7 +37,6 @@ class Fitting:
 
     @property
     def batch_size(self) -> int:
-        """Subgraphs in the batch of a step, over all ranks."""
         return self.settings.batch_size * int(self.fabric.world_size)
 
 
@@ -103,7 +102,6 @@ class GraphedSteps:
         self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
-        """Train on the chosen subgraphs."""
         size, shape = len(rows), inputs.padded_shape(rows)
         key = size, shape
         if key not in self.captured:
@@ -242,7 +240,6 @@ class AdamByRows(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Move the parameters that have a gradient."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None and parameter.grad.is_sparse:
