@@ -19,10 +19,7 @@ def limit_threads(environment: MutableMapping[str, str]) -> None:
 
 
 def collect_later(objects: int = 500_000) -> None:
-    """Collect no garbage before there are this many objects: imports at start-up leave none.
-
-    Without this, collection takes an eighth of the time of a prediction.
-    """
+    """Collect no garbage, which takes an eighth of a prediction, before there are this many objects."""
     usual = gc.get_threshold()
 
     def begin(phase: str, _: dict[str, int]) -> None:

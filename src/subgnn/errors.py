@@ -1,8 +1,4 @@
-"""Errors that say where, what is wrong, what is accepted and what to do.
-
-On the command line, a :class:`UserError` becomes one line on stderr and exit code 2; any other error is a bug: exit
-code 1.
-"""
+"""Errors that say where, what is wrong, what is accepted and what to do; of users, on one line, with exit code 2."""
 
 import difflib
 import re

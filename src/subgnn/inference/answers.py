@@ -301,10 +301,7 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
 def write_embeddings_without_labels(
     graph: Graph, files: Files, recipe: Recipe, *, seed: int = 0, model: Path | None = None
 ) -> tuple[int, int]:
-    """Fit a model without labels to the subgraphs of the file, write their vectors, and return the vectors' shape.
-
-    ``model`` is a file for the model, as an exported run with its graph, to embed further subgraphs later.
-    """
+    """Fit a model without labels to the subgraphs of the file; write their vectors and, with ``model``, an export."""
     files.output_format(others=[_NPY])
     if model is not None:
         refuse_existing(model, overwrite=files.overwrite)

@@ -276,11 +276,7 @@ def evaluate_split(
     graph: Path | None = None,
     on_note: Callable[[str], None] = lambda note: None,
 ) -> RunResult:
-    """Score a finished run on a split of its dataset, and return its result with these metrics.
-
-    Args:
-        graph: another graph to score it on; ``on_note`` is told how it differs.
-    """
+    """Score a finished run on a split, of its own graph or another; ``on_note`` is told how that differs."""
     whole = open_run(out, data, graph=graph, warns=False)
     if graph is None and whole.out_of_fold(split):
         return replace(whole.warn_of_changes().result, run=whole.result.run or str(out))
@@ -299,10 +295,7 @@ def score(
 ) -> tuple[dict[str, float], list[Alerts]]:
     """Metrics of predictions on labelled subgraphs, and the counts at the run's thresholds, if it has any.
 
-    The classes of the subgraphs must be among those of the run.
-
-    Args:
-        select_by: the run's metric of selection, which is added to the metrics if it is ``recall@k``.
+    The classes must be among those of the run; ``select_by`` is its metric of selection, added if it is ``recall@k``.
     """
     spec = predictor.spec
     found, known = subgraphs.task.replace("multi-class", "binary"), spec.task.replace("multi-class", "binary")

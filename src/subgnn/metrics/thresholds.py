@@ -124,10 +124,7 @@ def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How probabilities become labels: thresholds for an aim, and the data they were chosen on.
-
-    ``chosen_on`` is ``validation`` or ``out-of-fold``. ``labels`` has the positive of two classes, or all labels.
-    """
+    """Thresholds for an aim, of the positive of two classes or of all labels, and the data they were chosen on."""
 
     aim: str
     chosen_on: str

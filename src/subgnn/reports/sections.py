@@ -92,10 +92,7 @@ def _number(value: float | None) -> str:
 
 
 def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
-    """The leaderboard of a portfolio: sentences, chart, table, and candidates without a score; ``word`` is the metric.
-
-    The score of the final answer is out of fold: weights were selected on other folds than those it is scored on.
-    """
+    """The leaderboard of a portfolio: sentences, chart, table, candidates without a score; scores are out of fold."""
     rows, curve = result.leaderboard, result.learning_curve
     scored = [row for row in rows if row.score is not None]
     tested = any(row.test is not None for row in scored)

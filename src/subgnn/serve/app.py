@@ -93,10 +93,7 @@ def read_token(file: Path | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """Who may send requests to ``host``; ``names`` are further host names to accept.
-
-    Starlette's TrustedHostMiddleware is not used: it answers with plain text, and checks neither origins nor tokens.
-    """
+    """Who may send requests to ``host``; unlike Starlette's TrustedHostMiddleware, by origin and token, too."""
 
     host: str = "127.0.0.1"
     token: str | None = None

@@ -187,10 +187,7 @@ class GlobalDropout(nn.Dropout):
 
 
 class GlobalBatchNorm(BatchNorm):
-    """Batch norm by the mean and variance of the whole batch, added up over ranks.
-
-    torch's own for several devices does not support CPUs; this takes two sums of ``width`` numbers in each direction.
-    """
+    """Batch norm by the mean and variance of the whole batch, added up over ranks; torch's own needs GPUs."""
 
     share: Share | None = None
 

@@ -77,10 +77,7 @@ class JudgedModel:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The signals that the labels carry, also in words.
-
-    ``enough`` is the best simple model if no model is clearly better, else the best model; empty without a signal.
-    """
+    """The signals that labels carry, in words, too, and the model that is ``enough``; empty without a signal."""
 
     signals: tuple[Signal, ...]
     enough: str

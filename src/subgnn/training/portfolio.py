@@ -60,10 +60,7 @@ FitMany = Callable[[list[Job]], list[NDArray[np.float32] | None]]
 
 
 def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSettings) -> list[Entry]:
-    """The candidates in their order; those that cannot be fitted to the data say why.
-
-    Few subgraphs are dealt into folds several times for candidates that are fitted in one go; a network sees one deal.
-    """
+    """The candidates in their order, each with why it cannot be fitted, if so, and how often it is judged."""
     graph, repeats = pool.dataset.graph, auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(pool.judged)))
     in_time, rows = times_of(pool.dataset.subgraphs.nodes) is not None, []
     repeats = 1 if pool.blocks is not None else repeats  # time has one order
