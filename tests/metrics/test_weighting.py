@@ -7,7 +7,7 @@ import torch
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.metrics.weighting import EVEN, Weighting, class_weights
+from subgnn.metrics.weighting import class_weights, loss_weights, row_weights
 from subgnn.models.baselines.trees import grow_trees, tree_outputs
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
@@ -27,15 +27,15 @@ def subgraphs(targets, task, classes, splits=None):
 def test_balanced_weights_by_hand():
     balanced = TrainingSettings(class_weights="balanced")
     two = subgraphs([0, 0, 0, 1], "binary", ("a", "b"))
-    assert Weighting.of(balanced, two).classes.tolist() == pytest.approx([4 / 6, 2])
-    assert Weighting.of(TrainingSettings(class_weights=True), two).classes.tolist() == pytest.approx([4 / 6, 2])
+    assert loss_weights(balanced, two).tolist() == pytest.approx([4 / 6, 2])
+    assert loss_weights(TrainingSettings(class_weights=True), two).tolist() == pytest.approx([4 / 6, 2])
     several = subgraphs(np.array([[1, 1], [0, 1], [0, 1], [0, 0]]), "multi-label", ("a", "b"))
-    assert Weighting.of(balanced, several).classes.tolist() == pytest.approx([3, 1 / 3])
+    assert loss_weights(balanced, several).tolist() == pytest.approx([3, 1 / 3])
     # Only the training split counts.
     split = subgraphs([0, 1, 1, 1, 1], "binary", ("a", "b"), [0, 0, 1, 2, 2])
-    assert Weighting.of(balanced, split).classes.tolist() == [1, 1]
-    assert Weighting.of(balanced, subgraphs([0.5, 1.5], "regression", ())) is EVEN
-    assert Weighting.of(TrainingSettings(), two).classes is None
+    assert loss_weights(balanced, split).tolist() == [1, 1]
+    assert loss_weights(balanced, subgraphs([0.5, 1.5], "regression", ())) is None
+    assert loss_weights(TrainingSettings(), two) is None
 
 
 @pytest.mark.parametrize("text", ["", "a", "a=", "a=0", "a=-1", "a=nan", "=2", "a=1,a=2", "a=1e7"])
@@ -91,7 +91,7 @@ def test_linear_models_trees_and_machines_take_weights(task):
     from scipy import sparse
 
     targets = CLASSES if task == "binary" else LABELS
-    weights = Weighting(torch.tensor([1.0, 50.0])).of_rows(targets)
+    weights = row_weights(torch.tensor([1.0, 50.0]), targets)
     table, rows = ROWS.copy(), sparse.csr_array(np.abs(ROWS))
     positive = 1
     for fit_model in (

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of
 from subgnn.task import task_of
 
@@ -52,11 +51,11 @@ def test_outputs_come_in_the_order_asked_for_a_batch_at_a_time():
 
 
 def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
-    weights = Weighting(torch.tensor([1.0, 3.0]))
-    given = examples(inputs=Rows(table().flip(1) * 0.1), weighting=weights)
+    weights = torch.tensor([1.0, 3.0])
+    given = examples(inputs=Rows(table().flip(1) * 0.1), weights=weights)
     outputs, targets = (2 * given.inputs.table[ROWS]).float(), given.targets[ROWS]
     value, found = evaluate(Network(), given, ROWS, 2)
-    assert value == pytest.approx(float(task_of("multi-class").loss(outputs, targets, weights.classes)))
+    assert value == pytest.approx(float(task_of("multi-class").loss(outputs, targets, weights)))
     assert value != pytest.approx(float(task_of("multi-class").loss(outputs, targets)))
     assert found == task_of("multi-class").metrics(outputs, targets)
     given = examples(inputs=Rows(table()[:, :1]), targets=torch.arange(7.0), task="regression", unit=5.0)

@@ -7,7 +7,6 @@ of several labels, the number of subgraphs without a label over the number with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,44 +18,31 @@ from subgnn.errors import UserError, choices, excerpt
 from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 BALANCED = "balanced"
 _LARGEST = 1e6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighting:
-    """Weights of classes (classes,), or None if they count the same."""
+def loss_weights(settings: TrainingSettings, subgraphs: SubgraphSet) -> Tensor | None:
+    """Weights of classes (classes,), balanced by the training split; None if all count the same, as real values do."""
+    if task_of(subgraphs.task).real or subgraphs.targets is None:
+        return None
+    targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
+    weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
+    if weights is None:
+        return None
+    import torch
 
-    classes: Tensor | None = None
-
-    @classmethod
-    def of(cls, settings: TrainingSettings, subgraphs: SubgraphSet) -> Weighting:
-        """As the settings ask for, balanced by the training split; real values have no classes."""
-        if task_of(subgraphs.task).real or subgraphs.targets is None:
-            return EVEN
-        targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
-        weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
-        if weights is None:
-            return EVEN
-        import torch
-
-        return cls(torch.from_numpy(weights.astype(np.float32)))
-
-    def to(self, device: torch.device | str) -> Weighting:
-        return self if self.classes is None else Weighting(self.classes.to(device))
-
-    def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
-        """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same."""
-        if self.classes is None:
-            return None
-        weights = self.classes.cpu().numpy().astype(np.float64)
-        return np.where(targets > 0, weights, 1.0) if targets.ndim == 2 else weights[targets.astype(np.int64)]
+    return torch.from_numpy(weights.astype(np.float32))
 
 
-EVEN = Weighting()  # everything counts the same
+def row_weights(weights: Tensor | None, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same."""
+    if weights is None:
+        return None
+    of_classes = weights.cpu().numpy().astype(np.float64)
+    return np.where(targets > 0, of_classes, 1.0) if targets.ndim == 2 else of_classes[targets.astype(np.int64)]
 
 
 def class_weights(

@@ -15,7 +15,7 @@ from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.metrics.weighting import EVEN, Weighting
+from subgnn.metrics.weighting import loss_weights, row_weights
 from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def single_precision() -> Iterator[None]:
 class Examples:
     """Labelled subgraphs to fit a network to and to select it on.
 
-    Real-valued targets are standardised; ``unit`` is their deviation in units of the label. ``weighting`` is that of
+    Real-valued targets are standardised; ``unit`` is their deviation in units of the label. ``weights`` are those of
     the loss, and ``select_by`` the metric by which epochs and candidates are selected.
     """
 
@@ -100,7 +100,7 @@ class Examples:
     val: NDArray[np.int64]
     num_classes: int = 0
     unit: float = 1.0
-    weighting: Weighting = EVEN
+    weights: Tensor | None = None
     select_by: str = "micro_f1"
 
     @classmethod
@@ -108,6 +108,7 @@ class Examples:
         cls, subgraphs: SubgraphSet, source: Source, standards: dict[str, Standard], training: TrainingSettings
     ) -> Examples:
         """The subgraphs of a dataset, as a network takes them; targets go to the device of the source."""
+        weights = loss_weights(training, subgraphs)
         return cls(
             inputs=source,
             targets=target_tensor(subgraphs, standards).to(source.device),
@@ -116,14 +117,14 @@ class Examples:
             val=subgraphs.indices("val"),
             num_classes=subgraphs.num_classes,
             unit=label_unit(standards),
-            weighting=Weighting.of(training, subgraphs).to(source.device),
+            weights=None if weights is None else weights.to(source.device),
             select_by=task_of(subgraphs.task).selection_metric(training.select_by),
         )
 
     @property
     def train_weights(self) -> NDArray[np.float64] | None:
         """Weights of the training subgraphs (n,), or of pairs with labels (n, labels); None if all count the same."""
-        return self.weighting.of_rows(self.targets.cpu().numpy()[self.train])
+        return row_weights(self.weights, self.targets.cpu().numpy()[self.train])
 
 
 def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Tensor:
@@ -182,7 +183,7 @@ def evaluate(
 ) -> tuple[float, dict[str, float]]:
     """Loss and metrics on the chosen subgraphs; ``compute`` gives the outputs, for which ranks may share the work."""
     outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)
-    task, weighting = task_of(examples.task), examples.weighting
+    task = task_of(examples.task)
     width = task.num_outputs(examples.num_classes)
     if width and outputs.shape[1:] != (width,):
         what = f"the network returns outputs of shape {tuple(outputs.shape)}"
@@ -190,7 +191,7 @@ def evaluate(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )
     found = task.metrics(outputs, targets, unit=examples.unit, select_by=examples.select_by)
-    return float(task.loss(outputs, targets, weighting.classes)), found
+    return float(task.loss(outputs, targets, examples.weights)), found
 
 
 def validation_score(val_loss: float, val: dict[str, float], select_by: str) -> tuple[float, float]:

@@ -5,7 +5,6 @@ in milliseconds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,20 +18,11 @@ from subgnn.errors import excerpt
 from subgnn.inference.predictor import names_of
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import Limits, Refusal
+from subgnn.serve.schemas import FoundNode
 
 _MAX_HITS = 1000  # of each kind that are ranked
 _MAX_LISTED = 20
 _KEPT_NAMES = 2**17
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A node, its name, and the name that matched the search."""
-
-    id: int
-    name: str
-    matched: str
-    degree: int
 
 
 class NodeIndex:
@@ -46,7 +36,7 @@ class NodeIndex:
             name: pa.array((_folded(text) for text in names), pa.large_binary()) for name, names in self._names.items()
         }
 
-    def search(self, query: str, *, limit: int) -> list[Found]:
+    def search(self, query: str, *, limit: int) -> list[FoundNode]:
         """Find nodes: the exact name or row, then names that begin with the query, then that contain it."""
         wanted = _folded(query.strip())
         if not wanted:
@@ -66,7 +56,10 @@ class NodeIndex:
                     if node not in ranked or key < ranked[node][0]:
                         ranked[node] = key, matched
         best = sorted(ranked.items(), key=lambda item: item[1][0])[:limit]
-        return [Found(node, self.name(node), matched, self._degree(node)) for node, (_, matched) in best]
+        return [
+            FoundNode(id=node, name=self.name(node), matched=matched, degree=self._degree(node))
+            for node, (_, matched) in best
+        ]
 
     def find(self, given: int | str) -> int | None:
         """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).

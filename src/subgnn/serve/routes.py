@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, get_type_hints
 
@@ -275,7 +274,7 @@ async def search(
     most = min(limit, state_of(request).limits.found)
 
     def work() -> Any:
-        return {"nodes": [asdict(found) for found in run.index.search(q, limit=most)]}
+        return {"nodes": [found.model_dump() for found in run.index.search(q, limit=most)]}
 
     return await answer(request, run, work, lane=state_of(request).lanes.search, subgraphs=0)
 

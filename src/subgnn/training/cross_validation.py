@@ -24,7 +24,6 @@ from subgnn.config.settings import AutoSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds, split_units
-from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.task import task_of
@@ -62,7 +61,11 @@ class CrossValidation:
         subgraphs = dataset.subgraphs
         subgraphs.require_labels("train")
         splits = np.zeros(len(subgraphs), np.int8) if subgraphs.splits is None else np.array(subgraphs.splits)
-        subgraphs = replace(subgraphs, groups=_kept_groups(subgraphs, splits), splits=splits)
+        if subgraphs.groups is not None:  # unless the split itself divides them between test and the rest
+            kept = subgraphs.groups
+            test, rest = (set(kept.take(np.flatnonzero((splits == HELD_OUT) == held))) for held in (True, False))
+            subgraphs = replace(subgraphs, groups=None if test & rest else kept)
+        subgraphs = replace(subgraphs, splits=splits)
         given = replace(dataset, graph=dataset.graph.undirected(), subgraphs=subgraphs)
         by_train = auto.fit_on == "train"
         judged = np.flatnonzero(splits == TRAIN if by_train else splits != HELD_OUT)
@@ -171,12 +174,3 @@ def _time_blocks(times: NDArray[Any], rows: NDArray[np.int64], folds: int) -> ND
     found = np.full(len(times), -1, np.int64)
     found[rows] = np.unique(parts, return_inverse=True)[1][place]
     return found
-
-
-def _kept_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Strings | None:
-    """The groups, unless the split itself divides them between test and the rest."""
-    groups = subgraphs.groups
-    if groups is None:
-        return None
-    test, rest = (set(groups.take(np.flatnonzero((splits == HELD_OUT) == held))) for held in (True, False))
-    return None if test & rest else groups

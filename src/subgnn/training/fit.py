@@ -34,7 +34,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
-from subgnn.metrics.weighting import Weighting
+from subgnn.metrics.weighting import loss_weights
 from subgnn.models.examples import Examples, StreamingSource, evaluate, judged_outputs, state_of, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
 from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
@@ -264,7 +264,7 @@ def set_up(data: TrainingData, recipe: Recipe, *, join: bool = False) -> tuple[S
     subgraphs = data.subgraphs
     check_labels(subgraphs)
     check_edges(recipe, data.graph)
-    Weighting.of(recipe.training, subgraphs)  # refused before any work
+    loss_weights(recipe.training, subgraphs)  # refused before any work
     task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     if join:
         splits = np.asarray(subgraphs.splits)

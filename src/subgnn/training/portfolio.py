@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.config.settings import AutoSettings, Recipe, recipe_key
+from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
@@ -35,7 +35,6 @@ from subgnn.models.spec import ModelSpec
 from subgnn.ranking import recall_count
 from subgnn.result import LearningCurve, LearningPoint
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.files import json_digest
 from subgnn.task import Thresholds, task_of
 from subgnn.training.cross_validation import UNUSED, CrossValidation
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold
@@ -88,13 +87,6 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
     except UserError as error:
         return error.what
     return ""
-
-
-def candidate_key(row: Entry, pool_key: str, auto: AutoSettings) -> str:
-    """A hash of everything that the out-of-fold predictions of a candidate depend on."""
-    return json_digest(
-        {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
-    )
 
 
 def save_candidate(row: Entry, key: str, rows: NDArray[np.int64], run: Path) -> None:

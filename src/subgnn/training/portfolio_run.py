@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subgnn.config.settings import recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import save_run_vectors
@@ -21,7 +22,7 @@ from subgnn.errors import DataError
 from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
-from subgnn.metrics.weighting import Weighting
+from subgnn.metrics.weighting import loss_weights
 from subgnn.models.auto import mean_scores
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
@@ -33,6 +34,7 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.result import Alerts, Candidate, Interval, LearningCurve, RunResult, Seconds
+from subgnn.storage.files import json_digest
 from subgnn.task import Standard, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
@@ -44,7 +46,6 @@ from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     CandidateScores,
     Job,
-    candidate_key,
     learning_curve,
     load_candidate,
     output_metrics,
@@ -166,7 +167,7 @@ class _Training:
         budget = Budget(recipe.auto.time)
         whole = replace(pool.given.subgraphs, splits=pool.whole())
         check_labels(whole)
-        Weighting.of(recipe.training, whole)
+        loss_weights(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
         return cls(dataset, options, pool, rows, fits, budget, scores)
@@ -182,8 +183,13 @@ class _Training:
 
     def judge_all(self, interrupt: Interrupt) -> None:
         """Judge the candidates, or read what an earlier process has found."""
-        pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
-        keys = {row.name: candidate_key(row, pool_key, auto) for row in self.rows}
+        auto, out = self.options.recipe.auto, self.options.out
+        # All that out-of-fold predictions depend on.
+        about = {"folds": auto.folds, "pool": self.pool.key}
+        keys = {
+            row.name: json_digest(about | {"recipe": recipe_key(row.recipe), "repeats": row.repeats})
+            for row in self.rows
+        }
         for row in self.rows:
             if self.options.resume and not row.dropped:
                 load_candidate(row, keys[row.name], out)

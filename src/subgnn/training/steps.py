@@ -60,9 +60,7 @@ class Steps:
         for module in self.global_modules:
             module.share = share
         targets = examples.targets[torch.from_numpy(rows).to(fabric.device)]
-        part = part_of_loss(
-            share, targets, task=examples.task, weights=examples.weighting.classes, size=fabric.world_size
-        )
+        part = part_of_loss(share, targets, task=examples.task, weights=examples.weights, size=fabric.world_size)
         own = slice(share.begin, share.end)
         return self.advance(inputs.batch(rows[own]), targets[own], part)
 
@@ -71,8 +69,7 @@ class Steps:
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
         with single_precision():
-            weighting = examples.weighting
-            value = task_of(examples.task).loss(self.model(batch), targets, weighting.classes)
+            value = task_of(examples.task).loss(self.model(batch), targets, examples.weights)
             if fabric.world_size > 1:
                 value = value * part
             # Gradients are averaged over ranks; the gradient of the batch is their sum.

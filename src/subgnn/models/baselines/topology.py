@@ -23,7 +23,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.subgraphs import with_absent
 from subgnn.errors import UserError
-from subgnn.metrics.weighting import Weighting
+from subgnn.metrics.weighting import loss_weights, row_weights
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, Statistics, TrainingData, Vectors, View
@@ -98,7 +98,7 @@ class TopologyModel(TensorModel):
         targets = np.asarray(subgraphs.targets)[train]
         if task_of(subgraphs.task).real:
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
-        weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
+        weights = row_weights(loss_weights(recipe.training, subgraphs), targets)
         arrays = set_arrays(with_absent(nodes, None)) | {"features": table, "targets": np.array(targets)}
         arrays |= {"standardise.mean": standard.mean, "standardise.deviation": standard.deviation}
         return arrays if weights is None else arrays | {"weights": weights}
