@@ -1,19 +1,7 @@
 """Predictions as people read them: label, probability, set of labels, known and new nodes, novelty.
 
-The command line, Python and the server get the same columns from here (:func:`prediction_table`):
-
-=============== ====================================================================================================
-name            the subgraph's own name, or its number, from 0
-label           the label, several joined; empty if too few of the nodes are known
-probability     of the label; of several labels, that exactly these are right; none for real values
-(classes)       the probability of each class, or ``value``; with ``top``, the likeliest: class_1, probability_1, ...
-labels          with a coverage: the set of labels; for real values ``low`` and ``high``
-novelty         the share of training subgraphs that are less unusual (:mod:`subgnn.models.novelty`)
-nodes           how many nodes the subgraph has; ``known``: in the graph; ``new``: not in the graph
-dropped, note   where unknown nodes may be dropped: these nodes, and why there is no label
-(others)        the user's other columns
-members         the nodes
-=============== ====================================================================================================
+The command line, Python and the server get the same columns from :func:`prediction_table`; docs/command_line.md has a
+table of them.
 """
 
 from __future__ import annotations

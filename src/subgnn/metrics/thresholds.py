@@ -1,17 +1,10 @@
 """Choose thresholds of probabilities for a stated aim, and count what they give: precision, recall and cost.
 
 A subgraph is an alert if the probability of the positive class, or of the label, is above the threshold. Of two classes
-the positive one is the rarer in the training split, of equally many the second. Aims:
-
-============================ ==========================================================================================
-``precision=0.9``            the highest recall with a precision of at least .9
-``recall=0.8``               the highest precision with a recall of at least .8
-``f1``                       the highest F1
-``cost=fp:1,fn:20``          the lowest cost, of 1 for each false alert and 20 for each positive subgraph that is missed
-============================ ==========================================================================================
-
-Thresholds lie halfway between two neighbouring probabilities, and equal ones are never divided. Where no threshold
-reaches a precision, one half is kept.
+the positive one is the rarer in the training split, of equally many the second. Aims are a least precision, for the
+highest recall; a least recall, for the highest precision; the highest F1; and the lowest cost of false alerts and
+missed positive subgraphs. Thresholds lie halfway between two neighbouring probabilities, and equal ones are never
+divided. Where no threshold reaches a precision, one half is kept.
 """
 
 import re

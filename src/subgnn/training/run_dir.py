@@ -1,16 +1,6 @@
-"""The folder of a run.
+"""The folder of a run, whose files docs/command_line.md lists.
 
-RUN/run.json                 results: the keys of ``subgnn train --json``
-RUN/recipe.json              all settings
-RUN/metrics.jsonl            a line for each epoch
-RUN/checkpoint.safetensors   the selected weights, anchors, class names, and hashes of the graph and its names
-RUN/embeddings.safetensors   the node embeddings it started from, unless they are random
-RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
-RUN/trained_on.subgnn        the subgraphs, labels and splits it was trained with, and the names of the nodes
-RUN/report.html              the page of the run
-RUN/model_card.md            the model card
-RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
-RUN/.lock                    the process that writes the run; removed when it ends
+RUN/.lock names the process that writes the run, and is removed when it ends.
 """
 
 from __future__ import annotations
