@@ -6,13 +6,11 @@ and the reason if there is no answer, if unknown nodes may be dropped; the other
 per subgraph; and the nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +68,7 @@ class Query:
     drops: bool = False
 
     @classmethod
-    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Query:
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Self:
         """Read a table, with times if ``dated``; unknown nodes are an error unless ``options`` drop them."""
         if options.aliases is not None:
             graph = read_aliases(options.aliases, graph, options)
@@ -80,7 +78,7 @@ class Query:
     def __len__(self) -> int:
         return len(self.members)
 
-    def as_of(self, step: float | None) -> Query:
+    def as_of(self, step: float | None) -> Self:
         """The subgraphs, each as of its time if the run measures them so and the table has times; else as of now."""
         if step is None or self.members.times is None:
             return self
@@ -153,7 +151,7 @@ class AnswerTable:
     parts: Iterator[Part]
 
     @classmethod
-    def titled(cls, columns: list[Prefixed], parts: Iterator[Part]) -> AnswerTable:
+    def titled(cls, columns: list[Prefixed], parts: Iterator[Part]) -> Self:
         """A table whose columns have distinct titles; those without a prefix keep theirs."""
         order = sorted(range(len(columns)), key=lambda i: bool(columns[i][1]))
         titles = distinct((columns[i][0].title, columns[i][1]) for i in order)
@@ -170,7 +168,7 @@ class AnswerTable:
         *,
         min_known: float = 0.0,
         members: bool = True,
-    ) -> AnswerTable:
+    ) -> Self:
         """One row per subgraph with a share of at least ``min_known`` known nodes: what ``answer`` gives for it."""
         query.refuse_empty()
         joined = query.joined(min_known=min_known)
@@ -190,9 +188,7 @@ class AnswerTable:
         return cls.titled([*columns, *[(Column("members"), "")] * members], parts())
 
     @classmethod
-    def of_lists(
-        cls, query: Query, own: list[Column], lists: Iterator[tuple[int, Sequence[Sequence[Any]]]]
-    ) -> AnswerTable:
+    def of_lists(cls, query: Query, own: list[Column], lists: Iterator[tuple[int, Sequence[Sequence[Any]]]]) -> Self:
         """Several rows per subgraph, of the values in its list, or one with empty cells if the list is empty."""
         query.refuse_empty()
         joined, empty = query.joined(), [[None] * len(own)]

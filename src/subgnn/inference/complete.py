@@ -31,13 +31,11 @@ that a known subgraph that lost some members is completed as if it were unknown.
 the group of S as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -207,7 +205,7 @@ class Ranker:
         return {"weights": self.weights, "means": self.means, "bias": np.array([self.bias])}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Any], where: str) -> Ranker:
+    def from_arrays(cls, arrays: dict[str, Any], where: str) -> Self:
         """Check stored arrays, and build the ranker from them."""
         shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
         numbers = all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values())
@@ -240,7 +238,7 @@ class Completer:
     @classmethod
     def fit(
         cls, graph: Graph, known: Ragged, *, groups: NDArray[np.int64] | None = None, seed: int = 0, cache: bool = True
-    ) -> Completer:
+    ) -> Self:
         """Fit to known subgraphs of an undirected graph, or read the model from the cache folder.
 
         ``groups`` has a number for each known subgraph. Subgraphs of one group are too similar to complete each other
@@ -261,7 +259,7 @@ class Completer:
         return cls(features, ranker)
 
     @classmethod
-    def of_run(cls, opened: OpenedRun, where: str) -> Completer:
+    def of_run(cls, opened: OpenedRun, where: str) -> Self:
         """Fit to the training and validation subgraphs of a run's dataset."""
         subgraphs = opened.subgraphs
         if subgraphs is None:

@@ -5,14 +5,12 @@ exactly the difference of two predictions, for every model that predicts new sub
 (:mod:`subgnn.inference.masking`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 import scipy
@@ -81,7 +79,7 @@ class Explainer:
         self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
 
     @classmethod
-    def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
+    def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Self:
         """Explain predictions of a run; the background is the training split of its dataset."""
         background, limits = run.training_subgraphs(), {"max_nodes": max_nodes, "max_anchors": max_anchors}
         return cls(run.predictor, background=background, reference=run.reference, **limits)

@@ -5,13 +5,11 @@ there is no code to run and nothing to unpack. Its checksum is verified, and eve
 checked: node ids, the order of rows, the hash of the graph.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +85,7 @@ class OpenedRun:
         warn(f"{self.result.dataset}: the run was fitted to val; its out-of-fold scores are given instead")
         return True
 
-    def warn_of_changes(self) -> OpenedRun:
+    def warn_of_changes(self) -> Self:
         """Warn if the labels, splits or node sets of the dataset have changed since training; return this run."""
         if self.subgraphs is not None and self.trained_with is not None:
             hint = "the model is as it was; train again to learn from them"

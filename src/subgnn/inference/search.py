@@ -1,15 +1,13 @@
 """Find the known subgraphs nearest to new ones: by place in the graph, by nodes, or by the vectors of a run.
 
 Distances by ``nodes`` are 1 - (nodes of both) / (nodes of either), the Jaccard distance; by ``place`` 1 - cosine of
-their bags of nodes spread one hop, less the mean of the known subgraphs (:mod:`subgnn.models.novelty`), so that those in
-the same part of the graph are near, also if they share few nodes; by ``class`` those of vectors (:class:`Nearest`).
+their bags of nodes spread one hop, less the mean of the known subgraphs (:mod:`subgnn.models.novelty`), so that those
+in the same part of the graph are near, also if they share few nodes; by ``class`` those of vectors (:class:`Nearest`).
 
 The known subgraphs are the training and validation splits of the run's dataset and, on request, test. Place and nodes
 need no model. Vectors are computed at first use and stored in the cache folder; only those of training subgraphs were
 influenced by their labels.
 """
-
-from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator

@@ -11,11 +11,9 @@ Where subgraphs are measured as of their own times, they are divided into blocks
 predicted by fits to those before it, and the first one by none.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +54,7 @@ class CrossValidation:
     blocks: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> CrossValidation:
+    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> Self:
         """The folds of a dataset; refused if there are no labels, or too few subgraphs."""
         subgraphs = dataset.subgraphs
         subgraphs.require_labels("train")
@@ -82,7 +80,7 @@ class CrossValidation:
             raise DataError(what, where="train", hint=hint)
         return found if max(len(judged), len(val)) <= MOST_JUDGED else found._sampled()
 
-    def _sampled(self) -> CrossValidation:
+    def _sampled(self) -> Self:
         known = self.judged if self.blocks is None else np.flatnonzero(self.blocks >= 0)
         judged, val = (self._sample(rows, name) for rows, name in ((known, "judged"), (self.val, "validation")))
         rows = np.union1d(judged, val)

@@ -33,8 +33,6 @@ Models that see nodes see size, too: more nodes make a larger sum. So labels tha
 evidence of identity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

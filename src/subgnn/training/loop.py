@@ -7,8 +7,6 @@ as one that was not interrupted. On N ranks, the batch of a step has N times tra
 process would draw it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -9,12 +9,10 @@ their weights, and predictions are not calibrated, so that points differ in the 
 of the cross-validation is the point of all labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -129,7 +127,7 @@ class CandidateScores:
     metric: str
 
     @classmethod
-    def by(cls, select_by: str, pool: CrossValidation) -> CandidateScores:
+    def by(cls, select_by: str, pool: CrossValidation) -> Self:
         """Scores by the metric of a ranking where the recipe selects by one, else by the headline metric."""
         metric = task_of(pool.subgraphs.task).selection_metric(select_by)
         ranked = metric in RANKING or recall_count(metric) is not None
