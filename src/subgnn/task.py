@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from subgnn.errors import UserError, choices, excerpt
@@ -359,10 +358,14 @@ class MultiLabel(Task):
         return outputs.sigmoid()
 
     def scores(self, outputs: NDArray[np.floating], target: Standard | None = None) -> Scores:
-        return np.asarray(scipy.special.expit(np.asarray(outputs, np.float64)))
+        from scipy.special import expit
+
+        return np.asarray(expit(np.asarray(outputs, np.float64)))
 
     def outputs(self, scores: Scores, target: Standard | None = None) -> Scores:
-        return np.asarray(scipy.special.logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
+        from scipy.special import logit
+
+        return np.asarray(logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
 
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
         return (scores > thresholds).astype(np.int64)
