@@ -160,19 +160,24 @@ class FittedSubGNN(FittedChannelModel):
     def _compute(self, subgraphs: Ragged, what: str, *, members: int) -> NDArray[np.float32]:
         """The mean of the networks' results."""
         measured = self._measure(subgraphs)
-        touched = measured.prepared.touched()
-        nodes = np.union1d(self.spec.table_nodes, touched)
-        whole = not (is_carried(self.checkpoint) or is_large(len(nodes), self.spec.embeddings))
-        networks = self._covering(touched)[:members] if whole else self._open(NodeTable(nodes, "carried"), members)
-        found: list[Tensor] = []
-        inputs: Inputs | StreamedInputs | None = None
-        for one in networks:
-            if inputs is None or not whole:  # which carry no vectors, so that all networks share them
-                inputs = one.inputs(measured)
-            size = BATCH if whole else STREAMED_BATCH
-            found.append(torch.cat(list(in_batches(getattr(one, what), inputs, np.arange(len(subgraphs)), size))))
-        mean: NDArray[np.float32] = torch.stack(found).mean(dim=0).float().cpu().numpy()
-        return mean
+        touched, whole, settings = measured.prepared.touched(), not is_carried(self.checkpoint), self.spec.embeddings
+        nodes = touched
+        if not whole or is_large(self.graph.num_nodes, settings):  # else a table of any nodes is small
+            nodes = np.union1d(self.spec.table_nodes, touched)
+            whole = whole and not is_large(len(nodes), settings)
+        rows = np.arange(len(subgraphs))
+        if whole:
+            networks = self._covering(touched)[:members]
+
+            def mean(batch: Batch) -> Tensor:
+                return torch.stack([getattr(one, what)(batch) for one in networks]).mean(dim=0)
+
+            found = torch.cat(list(in_batches(mean, networks[0].inputs(measured), rows, BATCH)))
+        else:
+            networks = self._open(NodeTable(nodes, "carried"), members)
+            each = [in_batches(getattr(one, what), one.inputs(measured), rows, STREAMED_BATCH) for one in networks]
+            found = torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0)
+        return found.float().cpu().numpy()
 
     def _covering(self, touched: NDArray[np.int32]) -> list[OpenNetwork]:
         """Networks over the touched nodes; they are cached, and built again only for nodes they have not met."""
