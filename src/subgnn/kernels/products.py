@@ -3,7 +3,8 @@
 The bits of a product by a BLAS depend on how many rows are multiplied at once, and on the number of threads.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numba
 import numpy as np
@@ -12,32 +13,42 @@ from subgnn.kernels.arrays import Array, compiled_parallel, csr, frozen
 
 Triple = tuple[Array, Array, Array]
 _SIDE, _COLUMNS = 4, 1024  # rows and others in a tile; columns after which sums go on in double precision
+_LINE = 16  # numbers in a line of the processor's cache
 
 
-def inner_products(rows: Array, others: Array) -> Array:
-    """Inner products (n, m) float64 of rows (n, N) and others (m, N), which are in single precision."""
-    whole = len(others) - len(others) % _SIDE
-    out = np.zeros((-(-len(rows) // _SIDE) * _SIDE, -(-len(others) // _SIDE) * _SIDE))
-    padded = _padded(rows)
-    _add_products(whole // _SIDE, padded, frozen(others[:whole], np.float32), out, 0)
-    if whole < len(others):
-        _add_products(1, padded, _padded(others[whole:]), out, whole)
-    return out[: len(rows), : len(others)]
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """Rows (n, N) in single precision, each from the start of a cache line; zeros fill tiles and lines up."""
+
+    filled: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, rows: Array, *, less: Array | float = 0) -> Self:
+        """Rows, with ``less`` subtracted from each."""
+        height, width = -(-len(rows) // _SIDE) * _SIDE, -(-rows.shape[1] // _LINE) * _LINE
+        room = np.zeros(height * width + _LINE, np.float32)
+        begin = -(room.ctypes.data // room.itemsize) % _LINE
+        filled = room[begin : begin + height * width].reshape(height, width)
+        own = filled[: len(rows), : rows.shape[1]]
+        np.subtract(rows, less, out=own)
+        return cls(filled, own)
 
 
-def _padded(rows: Array) -> Array:
-    """The rows, and zeros below them up to a whole number of tiles."""
-    missing = -len(rows) % _SIDE
-    return frozen(np.concatenate([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows, np.float32)
+def inner_products(rows: Tiles, others: Tiles) -> Array:
+    """Inner products (n, m) float64 of rows (n, N) and others (m, N)."""
+    out = np.zeros((len(rows.filled), len(others.filled)))
+    _add_products(len(others.filled) // _SIDE, *(frozen(one.filled, np.float32) for one in (rows, others)), out)
+    return out[: len(rows.rows), : len(others.rows)]
 
 
 @compiled_parallel
-def _add_products(begin: int, end: int, rows: Array, others: Array, out: Array, column: int) -> None:
+def _add_products(begin: int, end: int, rows: Array, others: Array, out: Array) -> None:
     for first in range(0, rows.shape[1], _COLUMNS):
         last = min(first + _COLUMNS, rows.shape[1])
         for j in range(_SIDE * begin, _SIDE * end, _SIDE):
             for i in range(0, len(rows), _SIDE):
-                _add_tile(rows, i, others, j, first, last, out[i : i + _SIDE, column + j : column + j + _SIDE])
+                _add_tile(rows, i, others, j, first, last, out[i : i + _SIDE, j : j + _SIDE])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})  # type: ignore[untyped-decorator]

@@ -22,7 +22,7 @@ from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
-from subgnn.kernels.products import inner_products, sparse_products
+from subgnn.kernels.products import Tiles, inner_products, sparse_products
 from subgnn.models.kernel_machines.newton import row_blocks
 from subgnn.models.kernel_machines.shared import SHARED
 from subgnn.models.kernel_machines.views import (
@@ -113,11 +113,18 @@ class Rows:
         """
         if scipy.sparse.issparse(self.values):
             return sparse_products(rows, self._turned)
-        return inner_products(rows - self._mean, self.values) + with_mean
+        return inner_products(Tiles.of(rows, less=self._mean), self._tiles) + with_mean
 
     @cached_property
     def _turned(self) -> scipy.sparse.csr_array:
         return self.values.T.astype(np.float64).tocsr()
+
+    @cached_property
+    def _tiles(self) -> Tiles:
+        """The rows as products take them; they become the values, so that memory holds them once."""
+        found = Tiles.of(self.values)
+        self.values = found.rows
+        return found
 
     @cached_property
     def _mean(self) -> NDArray[np.float32]:
