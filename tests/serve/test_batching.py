@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 
+import numpy as np
 import pytest
 
 from subgnn.errors import DataError
@@ -14,10 +15,11 @@ from subgnn.serve.nodes import subgraphs_of
 from subgnn.serve.workers import Lane, PredictionBatcher
 from tests.serve.examples import served
 
+_OPTIONS = PredictOptions()
 ROWS = [[[f"#{i % 24}", f"#{5 * i % 24}", "HLA-A"], [f"#{i % 7}"]] for i in range(20)]
 
 
-def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None):
+def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None, options=_OPTIONS):
     """Answers, or errors, of requests that all wait while the only thread is held; and the sizes of the batches."""
     limits = limits or Limits()
     run, lane, sizes = run or served(), Lane("test", workers=1, limits=limits, metrics=Metrics()), []
@@ -37,7 +39,7 @@ def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None
         tasks = []
         for i, rows in enumerate(requests):
             deadline = deadlines[i] if deadlines else Deadline.after(60)
-            coming = batcher.predict(rows, nodes=sum(map(len, rows)), lane=lane, deadline=deadline)
+            coming = batcher.answer(rows, options, nodes=sum(map(len, rows)), lane=lane, deadline=deadline)
             tasks.append(asyncio.create_task(coming))
         await asyncio.sleep(0.05)
         gate.set()
@@ -57,6 +59,15 @@ def test_answers_are_those_of_each_alone(monkeypatch):
         assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]
         for one, other in zip(found["predictions"], alone, strict=True):
             assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-6)
+
+
+def test_vectors_are_those_of_each_alone(monkeypatch):
+    answers, _ = ask_together(monkeypatch, ROWS, options=None)
+    for rows, answer in zip(ROWS, answers, strict=True):
+        alone = served().embed(subgraphs_of(served().index, rows)[0])
+        found = json.loads(answer)
+        assert (found["run"], found["width"], found["dropped"]) == ("small", alone["width"], [[], []])
+        np.testing.assert_allclose(found["vectors"], alone["vectors"], atol=2e-6)
 
 
 def test_batches_are_bounded_and_no_request_is_left_over(monkeypatch):

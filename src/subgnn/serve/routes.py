@@ -128,7 +128,9 @@ class AppState:
     def use(self, runs: dict[str, ServedRun]) -> None:
         """Answer with these runs from now on; a request that has begun goes on with the run that it has."""
         self.runs = runs
-        self.batchers = {name: PredictionBatcher(run, self.limits) for name, run in runs.items()}
+        self.batchers, self.embedders = (
+            {name: PredictionBatcher(run, self.limits) for name, run in runs.items()} for _ in range(2)
+        )
 
     async def replace_graph(self) -> dict[str, ServedRun]:
         """Read the graph again, and answer on it once all runs are open; if that fails, the old one stays."""
@@ -218,6 +220,16 @@ async def answer_each(
     return await answer(request, run, found, lane=lane, subgraphs=len(body.subgraphs))
 
 
+async def answer_together(
+    request: Request, run: ServedRun, body: schemas.Subgraphs, options: PredictOptions | None, *, size: int
+) -> Response:
+    """Predict a few subgraphs, or without options compute their vectors, together with those of other requests."""
+    state, deadline, drop = state_of(request), request.scope["deadline"], body.unknown == "drop"
+    batcher, lane = (state.embedders if options is None else state.batchers)[run.name], state.lanes.quick
+    content = await batcher.answer(body.subgraphs, options, nodes=size, lane=lane, deadline=deadline, drop=drop)
+    return counted(request, run, content, subgraphs=len(body.subgraphs))
+
+
 @health.get("/health", response_model=schemas.Health)
 async def is_healthy(request: Request) -> Any:
     """Report that the server is running."""
@@ -305,9 +317,7 @@ async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) 
             return run.predict(rows, *subgraphs_of(run.index, rows, drop=drop), options)
 
         return await answer(request, run, work, lane=lane, subgraphs=len(rows))
-    batcher, deadline = state.batchers[run.name], request.scope["deadline"]
-    content = await batcher.predict(rows, nodes=size, lane=lane, deadline=deadline, drop=drop, options=options)
-    return counted(request, run, content, subgraphs=len(rows))
+    return await answer_together(request, run, body, options, size=size)
 
 
 _TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
@@ -384,6 +394,8 @@ async def table(
 async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Compute the vector of each subgraph, as the head receives it."""
     size = check_size(body.subgraphs, state_of(request).limits)
+    if lane_for(request, size) is state_of(request).lanes.quick:
+        return await answer_together(request, run, body, None, size=size)
     return await answer_each(request, run, body, run.embed, size=size)
 
 

@@ -135,12 +135,15 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, options and its answer."""
+    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, and its answer.
+
+    It asks for predictions, or without options for vectors.
+    """
 
     rows: Sequence[Sequence[int | str]]
     nodes: int
     drop: bool
-    options: PredictOptions
+    options: PredictOptions | None
     deadline: Deadline
     answer: asyncio.Future[bytes]
 
@@ -149,7 +152,7 @@ _Settled = list[tuple[asyncio.Future[bytes], bytes | Exception]]
 
 
 class PredictionBatcher:
-    """Answers small requests for predictions that arrive at the same time together.
+    """Answers small requests for predictions or vectors that arrive at the same time together.
 
     Much of the cost of a prediction does not depend on the number of subgraphs, so a free thread takes all small
     requests that wait, or so many that walks, which are computed in blocks of subgraphs, fill their blocks. A single
@@ -162,20 +165,21 @@ class PredictionBatcher:
         self._lock = threading.Lock()
         self._coming = 0  # jobs that have not begun; more where more waits, as other work has a job for each request
 
-    async def predict(
+    async def answer(
         self,
         rows: Sequence[Sequence[int | str]],
+        options: PredictOptions | None,
         *,
         nodes: int,
         lane: Lane,
         deadline: Deadline,
         drop: bool = False,
-        options: PredictOptions | None = None,
     ) -> bytes:
+        """The answer to one request: predictions, or without options vectors."""
         loop = asyncio.get_running_loop()
         lane.enter()
         try:
-            waiting = _Waiting(rows, nodes, drop, options or PredictOptions(), deadline, loop.create_future())
+            waiting = _Waiting(rows, nodes, drop, options, deadline, loop.create_future())
             with self._lock:  # a thread may be counting those that wait
                 self._queue.append(waiting)
             self._submit(lane, loop)
@@ -233,7 +237,7 @@ class PredictionBatcher:
 
     def _answer(self, batch: list[_Waiting]) -> _Settled:
         settled: _Settled = []
-        groups: dict[PredictOptions, list[tuple[_Waiting, Ragged, list[list[str]]]]] = {}
+        groups: dict[PredictOptions | None, list[tuple[_Waiting, Ragged, list[list[str]]]]] = {}
         for waiting in batch:
             try:
                 rows, dropped = subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)
@@ -243,11 +247,15 @@ class PredictionBatcher:
         for options, group in groups.items():
             values = np.concatenate([rows.values for _, rows, _ in group])
             rows = Ragged.from_lengths(values, np.concatenate([rows.lengths for _, rows, _ in group]))
-            given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
-            found = self._run.predict(given, rows, [one for _, _, dropped in group for one in dropped], options)
-            predictions = iter(found["predictions"])
+            if options is None:
+                what, found = "vectors", self._run.embed(rows)
+            else:
+                given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
+                unknown = [one for _, _, dropped in group for one in dropped]
+                what, found = "predictions", self._run.predict(given, rows, unknown, options)
+            answers = iter(found[what])
             for waiting, _, dropped in group:
-                own = {"predictions": list(islice(predictions, len(dropped))), "dropped": dropped}
+                own = {what: list(islice(answers, len(dropped))), "dropped": dropped}
                 settled.append((waiting.answer, encode(found | own)))
         return settled
 
