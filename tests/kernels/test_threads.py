@@ -61,7 +61,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "induced_graph": lambda: induced_graph(*CSR, ROWS),
     "inside_degrees": lambda: inside_degrees(*CSR, ROWS),
     "shapes": lambda: shapes(*CSR, ROWS),
-    "inner_products": lambda: inner_products(*map(Tiles.of, np.random.default_rng(2).random((2, 90, 3000), np.float32))),
+    "inner_products": lambda: inner_products(
+        *map(Tiles.of, np.random.default_rng(2).random((2, 90, 3000), np.float32))
+    ),
     "dtw": lambda: dtw(ROWS.take(range(40)), ROWS, cost="ratio"),
     "walk_from_members": lambda: walk_from_members(*CSR, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),

@@ -143,6 +143,61 @@ def _relax_of(width: int) -> Callable[..., None]:
 _relax_one, _relax_many = _relax_of(1), _relax_of(COLUMNS)
 
 
+def sum_walks(
+    offsets: Array, neighbors: Array, weights: Array | None, rows: Ragged, *, equations: Pair, table: Pair
+) -> Array:
+    """p_c / pi of every set (C, N) over an undirected graph, from that of single nodes of a core.
+
+    Args:
+        equations: (1 - a) / pi(u) and a / d_u of every node u (N,); 1 / pi(u) and 0 where walks stay.
+        table: the nodes of the core (m,), without which no two nodes are neighbours, and p_u / pi from and at them
+            (m, m).
+    """
+    core, ratios = table
+    place = np.full(len(offsets) - 1, -1, np.int32)
+    place[core] = np.arange(len(core))
+    own, over = (frozen(one, np.float64) for one in equations)
+    given = frozen(np.empty(0) if weights is None else weights, np.float32), own, over
+    known = frozen(core, np.int32), frozen(place, np.int32), frozen(ratios, np.float32)
+    out = np.empty((len(rows), len(place)), np.float32)
+    _sum_walks(len(rows), csr(offsets, neighbors), given, known, sets(rows), out)
+    return out
+
+
+@compiled_parallel
+def _sum_walks(begin: int, end: int, graph: Csr, given: Triple, known: Triple, family: Sets, out: Array) -> None:
+    offsets, neighbors = graph
+    weights, own, over = given
+    core, place, ratios = known
+    members, rows = family
+    parts, sums = np.empty(len(core)), np.empty(len(core))
+    for c in range(begin, end):
+        size, row = rows[c + 1] - rows[c], out[c]
+        for i in range(len(core)):
+            parts[i] = sums[i] = 0
+        for u in members[rows[c] : rows[c + 1]]:
+            if place[u] >= 0:
+                parts[place[u]] += 1 / size
+            else:
+                for e in range(offsets[u], offsets[u + 1]):
+                    parts[place[neighbors[e]]] += over[u] / size * (1 if len(weights) == 0 else weights[e])
+        for i in range(len(core)):
+            if parts[i] > 0:
+                for j in range(len(core)):
+                    sums[j] += parts[i] * ratios[i, j]
+        for i in range(len(core)):
+            row[core[i]] = sums[i]
+        for v in range(len(row)):
+            if place[v] < 0:
+                near = 0.0
+                for e in range(offsets[v], offsets[v + 1]):
+                    near += row[neighbors[e]] * (1 if len(weights) == 0 else weights[e])
+                row[v] = over[v] * near
+        for u in members[rows[c] : rows[c + 1]]:
+            if place[u] < 0:
+                row[u] += own[u] / size
+
+
 def push(
     offsets: Array,
     neighbors: Array,

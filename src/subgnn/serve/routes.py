@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
+from subgnn.channels.walk_table import advance_tables
 from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.errors import UserError, choices
 from subgnn.inference.options import PredictOptions
@@ -153,6 +154,8 @@ class AppState:
 
         for run in self.runs.values():
             try:
+                while not await step(advance_tables):
+                    pass
                 await step(run.explainer.reference)
                 while len(run.known) and not await step(run.known.advance):
                     pass

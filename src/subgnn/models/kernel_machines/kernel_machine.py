@@ -292,13 +292,13 @@ def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
 class ViewSource(HostSource):
     """Subgraphs, by their views; a network asks for those of its damping.
 
-    ``keep`` leaves what is computed to other fits, ``stored`` stores diffusions in the cache folder.
+    ``keep`` leaves what is computed to other fits, ``stored`` uses the cache folder (:func:`view_of`).
     """
 
     def __init__(
         self, graph: Graph, nodes: Ragged, settings: DiffusionSettings, *, keep: bool = False, stored: bool = False
     ) -> None:
-        self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
+        self.graph, self.nodes, self.settings, self._keep, self.stored = graph, nodes, settings, keep, stored
         self._views: dict[float, dict[str, Rows]] = {}
         self._trained: tuple[Any, TrainingKernel] | None = None
 
@@ -308,14 +308,14 @@ class ViewSource(HostSource):
     def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
         return self, rows
 
-    def some(self, rows: NDArray[np.int64]) -> ViewSource:
+    def some(self, rows: NDArray[np.int64], *, stored: bool = False) -> ViewSource:
         """Some of the subgraphs, by themselves."""
-        return ViewSource(self.graph, self.nodes.take(rows), self.settings)
+        return ViewSource(self.graph, self.nodes.take(rows), self.settings, stored=stored)
 
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
         if damping not in self._views:
             settings = replace(self.settings, damping=damping)
-            options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
+            options: dict[str, Any] = {"keep": self._keep, "stored": self.stored, "on_progress": on_progress}
             self._views[damping] = {
                 view: view_of(self.graph, self.nodes, view, settings, **options) for view in self.settings.views
             }
@@ -378,11 +378,11 @@ class KernelNetwork(ArrayNetwork):
         if self.known is not None:
             own, blocks = self.known[0] is source, iter([np.arange(len(rows))])
             if not own:
-                source, rows = source.some(rows), np.arange(len(rows))
+                source, rows = source.some(rows, stored=self.known[0].stored), np.arange(len(rows))
                 if times_of(source.nodes) is None:
                     blocks = subgraph_blocks(source.nodes, source.graph, self.settings)
             for block in blocks:
-                part = (source, rows) if own else (source.some(block), np.arange(len(block)))
+                part = (source, rows) if own else (source.some(block, stored=source.stored), np.arange(len(block)))
                 # Weights are large and of both signs: their sum would have few digits in single precision.
                 found[block] = self._kernel(*part, *self.known) @ self.weight
         return np.asarray(found.astype(np.float32) + self.bias)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
+from subgnn.channels.walk_table import WalkTable, walk_table
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
@@ -248,10 +249,10 @@ class _Diffusion:
         """From memory, the shared folder or the cache folder if it is there, else computed."""
         if len(self.nodes) * self.walks.graph.num_nodes <= _FEW_NUMBERS:
             key = self.nodes.values.astype(np.int32).tobytes(), self.nodes.offsets.tobytes()
-            return _diffuse_few(self.walks, *key, _of_walks(self.settings))
+            return _diffuse_few(self.walks, *key, _of_walks(self.settings), tabled=stored and not keep)
 
         def compute() -> Matrix:
-            if stored:
+            if stored and keep:
                 return _diffuse_stored(self, on_progress)
             if SHARED.folder is None or not keep:
                 return _diffuse(self.walks, self.nodes, self.settings, on_progress)
@@ -295,7 +296,8 @@ def view_of(
 
     Args:
         keep: leave what is computed to other fits to the same subgraphs.
-        stored: read diffusions from the cache folder or store them there, unless they are few or of several times.
+        stored: keep diffusions in the cache folder, too, unless they are few or of several times; of those that are
+            not left to other fits, walks from single nodes.
     """
     view, nodes = view_and_rows(view, nodes)
     if times_of(nodes) is not None:
@@ -409,12 +411,20 @@ def _check_size(walks: Walks, nodes: Ragged, settings: DiffusionSettings) -> Non
         raise MemoryLimitError(f"{what} take {size / 1e9:,.1f} GB", where="diffusion.algorithm", hint=hint)
 
 
-def _diffuse(walks: Walks, nodes: Ragged, settings: DiffusionSettings, on_progress: OnProgress = ignore) -> Matrix:
-    """Where walks from subgraphs end (n, N): dense if exact, else sparse."""
+def _diffuse(
+    walks: Walks,
+    nodes: Ragged,
+    settings: DiffusionSettings,
+    on_progress: OnProgress = ignore,
+    *,
+    table: WalkTable | None = None,
+) -> Matrix:
+    """Where walks from subgraphs end (n, N): dense if exact, from a table if there is one, else sparse."""
     _check_size(walks, nodes, settings)
     chance = walks.chance(settings.damping).astype(np.float32)
     if settings.algorithm == "exact":
-        dense = diffuse(walks, nodes, settings.damping, on_progress=on_progress)
+        damping = settings.damping
+        dense = table(nodes) if table else diffuse(walks, nodes, damping, on_progress=on_progress)
         dense *= chance
         return dense
     options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
@@ -465,10 +475,11 @@ _hash_of = lru_cache(maxsize=8)(lambda graph: graph.content_hash)
 
 
 @lru_cache(maxsize=8)
-def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings) -> Matrix:
+def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings, *, tabled: bool) -> Matrix:
     """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
     rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
-    return _diffuse(walks, rows, settings)
+    table = walk_table(walks, settings.damping) if tabled and settings.algorithm == "exact" else None
+    return _diffuse(walks, rows, settings, table=table)
 
 
 @dataclass(frozen=True, slots=True)
