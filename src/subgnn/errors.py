@@ -12,13 +12,8 @@ _MAX_EXCERPT = 40
 _MAX_NAME = 100
 _MANY = 40
 _NEAREST = 5
-_WITHOUT = {
-    "directed": "directed",
-    "keep-na": "keep_na",
-    "force": "overwrite",
-    "include-test": "include_test",
-    "allow-look-ahead": "allow_look_ahead",
-}
+_WITHOUT = ("directed", "keep-na", "force", "include-test", "allow-look-ahead")  # a value
+_RENAMED = {"force": "overwrite", "set": "settings"}
 _OPTION = re.compile(
     r"--(aliases|as-of|data|distance|edge-time|edge-type|edges-until|encoding|graph|id-base|label-column|label-separator|"
     r"labels|node-column|node-id|nodes|recipe|repeated|seed|set|source|split|split-column|subgraph-column|target|task|"
@@ -26,9 +21,7 @@ _OPTION = re.compile(
     r"(?: (?!--)((?:[\w./=-]+|'[^']*'|\"[^\"]*\")(?=[\s;,:)|]|$)))?"
 )
 """Options that are arguments of functions, too, with or without a value, and the word that follows."""
-_SMALL_WORDS = frozenset(
-    ["and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "out", "to", "with"]
-)
+_SMALL_WORDS = ("and", "as", "at", "for", "from", "if", "in", "is", "it", "of", "on", "or", "out", "to", "with")
 """Words that may follow an option in a sentence, and are not its value."""
 _names_options = False
 
@@ -130,9 +123,9 @@ def as_arguments(text: str) -> str:
         of_suite = option == "data" and "=" in (value or "")
         if of_suite or "subgnn " in re.split("[;,(]", text[: match.start()])[-1]:  # a command to type
             return match[0]
+        name = _RENAMED.get(option, option.replace("-", "_"))
         if option in _WITHOUT:
-            return f"{_WITHOUT[option]}=True{'' if value is None else f' {value}'}"
-        name = "settings" if option == "set" else option.replace("-", "_")
+            return f"{name}=True{'' if value is None else f' {value}'}"
         if value is None or value in _SMALL_WORDS:
             return name if value is None else f"{name} {value}"
         plain = value.isdigit() or value.isupper() or value[0] in "'\""

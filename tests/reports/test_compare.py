@@ -41,12 +41,12 @@ def folder(tmp_path_factory):
 def test_runs_are_sorted_by_validation_and_problems_are_listed(folder):
     runs, problems = read_runs(folder)
     assert {run.name for run in runs} == {"bag", "deep/one", "deep/two & <b>", "value"}
-    assert [run.metric for run in runs] == ["micro_f1"] * 3 + ["r2"]
+    assert [run.result.headline for run in runs] == ["micro_f1"] * 3 + ["r2"]
     scores = [run.score("val") for run in runs[:3]]
     assert scores == sorted(scores, reverse=True)
     for run in runs:
         results = json.loads((run.path / RESULTS).read_text())
-        assert run.score("test") == results["test"][run.metric]
+        assert run.score("test") == results["test"][run.result.headline]
         assert list(run.interval("test")) == results["intervals"]["test"]
     assert len(problems) == 2
     assert "run.json: this is not valid JSON" in problems[0]

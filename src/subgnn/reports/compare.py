@@ -33,13 +33,9 @@ class ComparedRun:
     result: RunResult
     recipe: Recipe
 
-    @property
-    def metric(self) -> str:
-        return self.result.headline
-
     def score(self, split: str) -> float | None:
         """The headline score on a split; None if it is missing or undefined."""
-        return _number(self.result.scores(split).get(self.metric))
+        return _number(self.result.scores(split).get(self.result.headline))
 
     def interval(self, split: str) -> tuple[float, float] | None:
         """The 95 % interval of the score; None if it is missing or undefined."""
@@ -54,7 +50,7 @@ class ComparedRun:
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"name": self.name, "run": str(self.path)}
         found |= {key: getattr(self.result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
-        found["metric"] = self.metric
+        found["metric"] = self.result.headline
         for split in ("val", "test"):
             found[split] = {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
         return found | {"seconds": self.seconds, "date": self.result.date}
@@ -86,7 +82,7 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
 
     def order(run: ComparedRun) -> tuple[str, str, float, str]:
         score = run.score("val")  # test scores are for reporting, not for choosing
-        return run.result.dataset, run.metric, math.inf if score is None else -score, run.name
+        return run.result.dataset, run.result.headline, math.inf if score is None else -score, run.name
 
     return sorted(runs, key=order), problems
 
@@ -95,7 +91,7 @@ def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[Compar
     """Group runs by dataset and metric."""
     groups: dict[tuple[str, str], list[ComparedRun]] = {}
     for run in runs:
-        groups.setdefault((run.result.dataset, run.metric), []).append(run)
+        groups.setdefault((run.result.dataset, run.result.headline), []).append(run)
     return groups
 
 
@@ -112,7 +108,7 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
             for page, run in zip(pages, runs, strict=True)
         ],
         scores=[
-            score_chart(name, some, [run for run in runs if run.metric == metric])
+            score_chart(name, some, [run for run in runs if run.result.headline == metric])
             for (name, metric), some in groups.items()
         ],
         names=[run.name for run in shown],
@@ -124,7 +120,7 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
 
 def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence[ComparedRun]) -> Chart:
     """Validation and test scores of runs on a dataset, with their intervals, on one scale for all with the metric."""
-    word, marks = metric_name(runs[0].metric), []
+    word, marks = metric_name(runs[0].result.headline), []
     pairs = [(run.score(split), run.interval(split)) for run in same_metric for split in ("val", "test")]
     scale = padded_range(end for score, interval in pairs if score is not None for end in (score, *(interval or ())))
     for i, run in enumerate(runs):

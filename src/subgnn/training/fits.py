@@ -220,10 +220,6 @@ class Fits:
     _vectors: dict[str, str] = field(default_factory=dict)
     _piece_seconds: dict[Any, float] = field(default_factory=dict)
 
-    @property
-    def slots(self) -> int:
-        return self.engine.slots
-
     def job(self, entry: Entry, splits: NDArray[np.int8], **options: Any) -> FitJob:
         """A fit of a candidate; the final one is to the whole dataset."""
         common = self.part if "fold" in options else self.whole
@@ -239,7 +235,7 @@ class Fits:
         function: Callable[[Any], Any] = _run
         if isinstance(self.engine, LocalEngine) and not self.engine.has_workers:
             function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
-        processes = self.slots if isinstance(self.engine, LocalEngine) else 1
+        processes = self.engine.slots if isinstance(self.engine, LocalEngine) else 1
         engine: Any = nullcontext(self.engine)
         while jobs:
             larger = []
@@ -301,7 +297,7 @@ class Fits:
         receive: Callable[[FitJob, Any], None] = ignore,
     ) -> None:
         """Do the work that fits of candidates share; fits ``beside`` it, which need none of it, come first."""
-        if self.slots == 1:
+        if self.engine.slots == 1:
             return
         dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
         stages = [_pieces(entry, dataset) for entry in entries]

@@ -369,7 +369,7 @@ class _Training:
         if not members or self.search is None or any(row.late for row in members):
             return False
         seconds = [row.fit_seconds for row in members]
-        needed = max(self.options.recipe.auto.folds * sum(seconds) / self.fits.slots, *seconds)
+        needed = max(self.options.recipe.auto.folds * sum(seconds) / self.fits.engine.slots, *seconds)
         return needed + 2 * self.search.refit_seconds(members) <= self.budget.left - self.budget.end
 
     def _first_fit(self, row: Entry) -> FitResult | None:

@@ -117,7 +117,7 @@ class Search:
 
     def refit_seconds(self, entries: Sequence[Entry]) -> float:
         """Seconds of fits to all subgraphs, as many at once as possible."""
-        pool, slots = self.fits.pool, self.fits.slots
+        pool, slots = self.fits.pool, self.fits.engine.slots
         size = len(pool.given.subgraphs) / max(1, len(pool.dataset.subgraphs))
         each = [_REFIT * size * entry.fit_seconds for entry in entries]
         # A sample's work that fits share is done again for all subgraphs; most of it once for all candidates.
@@ -144,12 +144,12 @@ class Search:
         if not all((0, 0) in entry.folds or entry.dropped for entry in entries):
             return True
         left = self.budget.left - max([self.reserve(), *map(self._reserve_for, entries)])
-        return sum(map(self._cost, entries)) <= left * self.fits.slots
+        return sum(map(self._cost, entries)) <= left * self.fits.engine.slots
 
     def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         used = 0.0
-        cost = {entry.name: self._cost(entry) / self.fits.slots for entry in entries}
+        cost = {entry.name: self._cost(entry) / self.fits.engine.slots for entry in entries}
         gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
         planned: list[tuple[Entry, int, int]] = []
         for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
@@ -235,7 +235,7 @@ class Search:
         if self.fits.stop():
             return
         splits = self._of(0)
-        left = (self.budget.left - self.reserve()) * min(self.fits.slots, len(splits))
+        left = (self.budget.left - self.reserve()) * min(self.fits.engine.slots, len(splits))
         options: dict[str, Any] = {"repeat": 0, "seconds": left / (len(splits) + _REFIT)}
         missing = [i for i in range(len(splits)) if (0, i) not in entry.folds]
         checked = self._check(entry, 0)
