@@ -156,7 +156,7 @@ def test_info(monkeypatch, tmp_path):
     shown = call("info").out
     for word in (__version__, platform.python_version(), "numpy", "torch", "devices", "threads", "cache"):
         assert word in shown
-    monkeypatch.setattr("subgnn.cli.info._PACKAGES", ("numpy", "no-such-package"))
+    monkeypatch.setattr("subgnn.cli.app._PACKAGES", ("numpy", "no-such-package"))
     assert call("info", "--json").json["packages"] == {"numpy": np.__version__, "no-such-package": "not installed"}
     for name, folder in (("HOME", "home/.cache/subgnn"), ("XDG_CACHE_HOME", "xdg/subgnn"), ("SUBGNN_CACHE", "mine")):
         for other in ("XDG_CACHE_HOME", "SUBGNN_CACHE"):

@@ -5,10 +5,12 @@ Exit codes: 0 done; 2 an error of the user, one line on stderr; 1 a bug; 130 int
 
 import inspect
 import os
+import platform
 import sys
 import traceback
 from collections.abc import Callable
 from functools import cache
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
@@ -17,14 +19,62 @@ import typer.core
 from subgnn.cli import answers, runs
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
-from subgnn.cli.info import info, list_recipes
-from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_line
-from subgnn.cli.prepare import prepare_dataset, pretrain_nodes, tune_recipe
+from subgnn.cli.options import JsonFlag
+from subgnn.cli.output import continuing_command, messages_as_lines, print_error, print_json, print_line, print_table
+from subgnn.cli.prepare import list_recipes, prepare_dataset, pretrain_nodes, tune_recipe
 from subgnn.cli.train import train_run, update_trained_run
 from subgnn.config.plugins import allow_plugin, is_plugin
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.interrupts import exit_code
 from subgnn.versions import __version__
+
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "torch", "torch_geometric", "lightning", "scikit-learn", "networkx")
+
+
+def info(json: JsonFlag = False) -> None:
+    """Show versions, devices, threads and the cache folder.
+
+    Example:
+    $ subgnn info
+    subgnn info
+    ...
+    """
+    import numba
+    import torch
+
+    from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
+
+    devices = ["cpu", *(f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(torch.cuda.device_count()))]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    entries, limit = cache_entries(), cache_limit()
+    size = sum(entry.size for entry in entries)
+    installed = {
+        name: next((one.version for one in metadata.distributions(name=name)), "not installed") for name in _PACKAGES
+    }
+    found: dict[str, Any] = {
+        "subgnn": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": installed,
+        "devices": devices,
+        "threads": {"cpus": cpus, "numba": numba.get_num_threads()},
+        "cache": str(cache_folder()),
+        "cache_content": {"entries": len(entries), "bytes": size, "limit_bytes": limit},
+    }
+    if json:
+        print_json(found)
+        return
+    rows = [
+        *((name, found[name]) for name in ("subgnn", "python", "platform")),
+        *installed.items(),
+        ("devices", ", ".join(devices)),
+        ("threads", f"{numba.get_num_threads()} of {cpus} processors"),
+        ("cache", found["cache"]),
+        ("cached", f"{len(entries):,} files, {size / 1e9:.2f} of {limit / 1e9:g} GB"),
+    ]
+    print_table("subgnn info", ("what", "value"), rows)
+
 
 _VERBS: dict[str, dict[str, tuple[Callable[..., Any] | typer.Typer, str]]] = {
     "Train and use a model": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from subgnn.api.options import TableOptions
-from subgnn.errors import DataError, UserError, excerpt
+from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 
@@ -144,17 +144,6 @@ class DataOptions(TableOptions):
             if value != one.default:
                 found += [f"--{one.name.replace('_', '-')}", *([] if value is True else [str(value)])]
         return found
-
-
-def read_key_values(pairs: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping."""
-    found = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise DataError(f"{excerpt(pair)} is not a setting", where="--set", hint="KEY=VALUE is accepted")
-        found[key.strip().replace("-", "_")] = value.strip()
-    return found
 
 
 def check_paths(

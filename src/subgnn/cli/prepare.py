@@ -1,4 +1,4 @@
-"""``subgnn prepare``, ``pretrain`` and ``tune``: compute what training starts from, and search for its settings."""
+"""``subgnn recipes``, ``prepare``, ``pretrain`` and ``tune``: choose a recipe, and what its training starts from."""
 
 import resource
 import time
@@ -6,14 +6,83 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Option
+from typer import Argument, Option
 
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, MemoryLimit, RecipeName, Settings
 from subgnn.cli.output import print_json, print_line, print_next, print_table
+from subgnn.config.settings import Recipe
 from subgnn.errors import DataError, UserError, extra_package
 from subgnn.training.options import CacheFlag, DeviceName
+
+
+def list_recipes(
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Print this recipe as TOML: a name, file or run.")
+    ] = None,
+    settings: Settings = None,
+    json: JsonFlag = False,
+) -> None:
+    """List the packaged recipes: what each is for, what it needs, and what it costs. Or print one as TOML.
+
+    Examples:
+    $ subgnn recipes bag
+    name = "bag"
+    ...
+
+    $ subgnn recipes subgnn --set channels=P,N > my.toml
+    """
+    from subgnn.config.recipes import recipe_groups
+    from subgnn.models.recipes import find_recipe
+
+    if name is not None:
+        from subgnn.reports.reproduce import recipe_toml
+
+        recipe = find_recipe(name, settings or ())
+        if json:
+            print_json(recipe.plain())
+        else:
+            print_line(recipe_toml(recipe).rstrip())
+        return
+    if settings:
+        raise UserError("no recipe is named", where="--set", hint="write subgnn recipes NAME --set ...")
+    groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
+    if json:
+        print_json({"recipes": [one for found in groups.values() for one in found]})
+        return
+    for title, found in groups.items():
+        rows = [
+            (one["name"], one["purpose"], "; needs ".join(filter(None, (one["cost"], ", ".join(one["needs"])))))
+            for one in found
+        ]
+        print_table(title, ("name", "purpose", "cost and needs"), rows)
+    print_line("A solved recipe usually takes seconds, a trained one minutes. Without --recipe, train uses auto.")
+    print_next("train", "DIR", "--recipe", "NAME", "--out", "RUN")
+
+
+def _describe(recipe: Recipe) -> dict[str, Any]:
+    """What a recipe is for, what it needs beside labelled subgraphs, and the work of a run."""
+    from subgnn.embeddings.sources import PRETRAINED
+    from subgnn.models.registry import model_of, trainable_model_of
+
+    model, source = model_of(recipe), recipe.embeddings.source
+    needs = ["edges"] if model.needs_edges else []
+    needs += [f"extra {model.extra}"] if model.extra else []
+    needs += [f"{source} embeddings"] if model.uses_embeddings(recipe) and source in PRETRAINED else []
+    needs += [] if model.predicts_new_subgraphs else ["known subgraphs"]
+    if recipe.is_portfolio:
+        cost = f"up to {recipe.auto.time / 60:g} minutes"
+    else:
+        trainable = trainable_model_of(recipe)
+        fits, epochs = trainable.num_fits(recipe), recipe.training.epochs
+        cost = f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"
+        if trainable.is_fitted_in_one_go:
+            cost = f"solved, {fits} {'fit' if fits == 1 else 'fits'}"
+    note = " ".join(recipe.note.split())
+    purpose = note.partition(". ")[0].removesuffix(".")
+    about = {"name": recipe.name, "purpose": purpose, "note": note, "method": recipe.method}
+    return about | {"needs": needs, "cost": cost, "published": recipe.published}
 
 
 def prepare_dataset(
