@@ -229,8 +229,7 @@ class Run:
             if subgraphs is None or not self.path.is_dir():
                 hint = "open the folder of the run"
                 raise UserError("an exported run has no page", where=str(self.path), hint=hint)
-            dataset = Dataset(self.result.dataset, graph.oriented or graph, subgraphs)
-            write_run_page(dataset, self.path, None)
+            write_run_page(Dataset(self.result.dataset, graph.oriented or graph, subgraphs), self.path, None)
         return page
 
     def export(self, out: str | Path, *, with_graph: bool = True, overwrite: bool = False) -> Path:

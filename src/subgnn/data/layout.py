@@ -67,7 +67,11 @@ def lay_out(
     if len(nodes) > max_nodes:
         inside = inside[np.linspace(0, len(nodes) - 1, max_nodes).round().astype(np.int64)]
     border, links = border_links(graph, nodes)
-    chosen = np.sort(choose_border(border, links, anchors, max_border))
+    order = border[np.lexsort((border, -links))]
+    is_anchor = np.array([int(node) in anchors for node in order], np.bool_)
+    half = (max_border + 1) // 2
+    first = np.concatenate([order[is_anchor][:half], order[~is_anchor], order[is_anchor][half:]])
+    chosen = np.sort(first[:max_border])
     far = np.setdiff1d(np.array(sorted(anchors), np.int64), np.concatenate([nodes, border]))
     far = far[: max(0, max_border - len(chosen))]
     drawn = np.concatenate([inside, chosen, far])
@@ -97,17 +101,6 @@ def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], 
     around, links = np.unique(np.concatenate([np.empty(0, np.int64), *rows]), return_counts=True)
     outside = ~np.isin(around, nodes)
     return around[outside], links[outside]
-
-
-def choose_border(
-    border: NDArray[Any], links: NDArray[np.int64], anchors: Collection[int], most: int
-) -> NDArray[np.int64]:
-    """Border nodes to draw, by their edges into the subgraph; half of them anchors, if there are enough."""
-    order = border[np.lexsort((border, -links))]
-    is_anchor = np.array([int(node) in anchors for node in order], np.bool_)
-    half = (most + 1) // 2
-    first = np.concatenate([order[is_anchor][:half], order[~is_anchor]])[:most]
-    return np.concatenate([first, order[is_anchor][half:][: most - len(first)]])
 
 
 def _edges(graph: Graph, drawn: NDArray[np.int64], inside: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

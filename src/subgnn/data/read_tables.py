@@ -281,8 +281,7 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS
     if found.unknown and options.unknown == "error":
         them = "it" if len(found.unknown) == 1 else "them"
         hint = f"correct {them}, or pass --unknown drop to leave {them} out"
-        first = int(np.argmax(found.dropped > 0))
-        where = members.place(first) if len(members) > 1 else members.where
+        where = members.place(int(np.argmax(found.dropped > 0))) if len(members) > 1 else members.where
         last, number = graph.num_nodes - 1, next((text for text in found.unknown if text.isdigit()), None)
         if graph.names is None:
             hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
@@ -319,8 +318,7 @@ def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
         if len(names) > _MOST_COMPARED:
             begin = text[:2].casefold()
             near = [name for name in names if name[:2].casefold() == begin][:_MOST_COMPARED]
-        digits = sum(map(str.isdigit, text))
-        if digits > min(_MOST_DIGITS, sum(map(str.isalpha, text))):
+        if sum(map(str.isdigit, text)) > min(_MOST_DIGITS, sum(map(str.isalpha, text))):
             continue
         if best := difflib.get_close_matches(text[:100], near, n=1):
             found[text] = best[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import index
-from typing import SupportsIndex, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,7 @@ class _Texts(Sequence[str]):
 
     __slots__ = ()
 
-    @overload
-    def __getitem__(self, row: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: SupportsIndex | slice) -> str | list[str]:
+    def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
             return [self._text(i) for i in range(*row.indices(len(self)))]
         return self._text(index(row))
@@ -80,8 +76,7 @@ class Strings(_Texts):
 
     def __iter__(self) -> Iterator[str]:
         whole = self.rows.values.tobytes()
-        ends = self.rows.offsets.tolist()
-        return (whole[a:b].decode("utf-8", "replace") for a, b in pairwise(ends))
+        return (whole[a:b].decode("utf-8", "replace") for a, b in pairwise(self.rows.offsets.tolist()))
 
 
 class NodeNames(_Texts):

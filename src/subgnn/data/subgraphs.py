@@ -299,8 +299,7 @@ def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
     """The entries of a dataset card for labels: the task, and the separator of a multi-label dataset."""
     if subgraphs.task == "unlabelled":
         return {}
-    several = task_of(subgraphs.task).several
-    joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
+    joined = {"label_separator": label_separator(subgraphs.classes)} if task_of(subgraphs.task).several else {}
     return {"task": subgraphs.task, **joined}
 
 

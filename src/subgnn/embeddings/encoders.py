@@ -88,8 +88,7 @@ class GINSampler:
         edges = self.split.train[:, chosen]
         neighbors = self.split.neighbors
         uniform, matched = self.split.draw_non_edges(settings, step, uniform=self.everyone, by_degree=neighbors)
-        others = np.concatenate([uniform, neighbors[matched]], axis=1)
-        pairs = np.concatenate([edges, others], axis=1)
+        pairs = np.concatenate([edges, uniform, neighbors[matched]], axis=1)
         ends, places = np.unique(pairs, return_inverse=True)
         adjacencies: list[Adjacency] = []
         nodes = ends.astype(np.int32)

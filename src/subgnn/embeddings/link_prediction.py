@@ -78,8 +78,7 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
         raise DataError(f"the graph has {count} edges", where="pretrain", hint="training and validation need one each")
     held_out = min(max(1, round(val_fraction * count)), count - 1)
     order = stream(seed, "pretrain/split").permutation(count)
-    kept = np.sort(order[held_out:])
-    val, train = edges[:, order[:held_out]], edges[:, kept]
+    val, train = edges[:, order[:held_out]], edges[:, np.sort(order[held_out:])]
     everyone = np.arange(graph.num_nodes, dtype=np.int32)
     pairs = sample_non_edges(*graph.csr, everyone, pairs=held_out, key=stream_key(seed, "pretrain/val"))
     matched = sample_non_edges(*graph.csr, graph.neighbors, pairs=held_out, key=stream_key(seed, "pretrain/matched"))

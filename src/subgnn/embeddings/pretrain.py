@@ -86,8 +86,7 @@ def pretrain(
             what = f"pretraining {graph.num_nodes:,} nodes x {dim} numbers needs {needed / 1e9:.1f} GB"
             hint = "raise --memory, set a smaller embeddings.dim, or use fewer --processes or a GPU"
             raise MemoryLimitError(what, where="--memory", hint=hint)
-    undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed)
+    split = split_edges(graph.undirected(), val_fraction=_HELD_OUT, seed=settings.seed)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():

@@ -27,12 +27,7 @@ from subgnn.parallel.locks import close_lock, host_name, open_lock, remove
 MAX_TOML = 2**20
 MAX_JSON = 64 * 2**20
 MAX_DEPTH = 32
-_TOKENS = re.compile(
-    r'''"""(?:[^"\\]|\\.|"(?!""))*+"""|'{3}[\s\S]*?'{3}'''  # text of several lines
-    r"""|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|#[^\n]*+"""  # text, comments
-    r"""|[\[{]|[]}]|[.,=\n]|[^\s"'#\[\]{}.,=]++""",
-    re.DOTALL,
-)
+_LONG_KEY = re.compile(rf"""(?<![\w-])((?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH + 1}}}""")
 _LONGEST_NAME = 100
 _LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]{8}\.lock", re.DOTALL)
 
@@ -206,30 +201,24 @@ def read_bounded(path: Path, limit: int) -> bytes:
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     """The content of TOML text; an error if it is not valid, or nested too deep."""
-    if _toml_depth(text) > MAX_DEPTH:
+    try:
+        value = None if _LONG_KEY.search(text) else tomllib.loads(text)
+    except RecursionError:
+        value = None
+    except ValueError as error:
+        raise UserError(f"this is not valid TOML ({error})", where=where) from None
+    if value is None or any(map(_is_deep, value.values())):
         what = f"tables, lists or dotted keys are nested more than {MAX_DEPTH} deep"
         raise UserError(what, where=where, hint="is this the right file?")
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"this is not valid TOML ({error})", where=where) from None
+    return value
 
 
-def _toml_depth(text: str) -> int:
-    """The largest number of open brackets, or of dots in a key."""
-    deepest = brackets = dots = 0
-    before = ""
-    for found in _TOKENS.finditer(text):
-        token = found[0]
-        if token in "[{":
-            brackets += 1
-        elif token in "]}":
-            brackets = max(0, brackets - 1)
-        # Between two dots of a key is one part of it.
-        dots = dots + 1 if token == "." else dots if before == "." else 0
-        before = token
-        deepest = max(deepest, brackets, dots)
-    return deepest
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        parts = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [inner for part in parts for inner in part]
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def parse_json(
@@ -246,12 +235,8 @@ def parse_json(
         value = json.loads(plain, parse_int=numbers, parse_float=numbers)
     except (ValueError, RecursionError):
         raise DataError(what, where=where, hint=hint) from None
-    level, depth = [value], 0
-    while level := [item for item in level if isinstance(item, dict | list)]:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise DataError(f"nested more than {MAX_DEPTH} deep", where=where, hint=hint)
-        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+    if _is_deep(value):
+        raise DataError(f"nested more than {MAX_DEPTH} deep", where=where, hint=hint)
     return value
 
 

@@ -165,8 +165,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     if len(table.titles) < 2:
         raise missing(table.where, table.titles, ["node_id"])
     table = table.complete_rows({"node": title}, options.refuse)
-    ids = table.cells(title, "node").to_pylist()
-    graph, rows = _rows_of(graph, ids, table)
+    graph, rows = _rows_of(graph, table.cells(title, "node").to_pylist(), table)
     features: list[_Feature] = []
     texts: dict[str, list[str]] = {}
     aliases: dict[int, list[str]] = {}

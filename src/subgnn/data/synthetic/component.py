@@ -62,8 +62,7 @@ def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:
     tails = np.concatenate([n + small_tails, targets])
     heads = np.concatenate([n + small_heads, n + offsets[:-1] + contacts])
     graph = graphs.with_edges(base, tails, heads, more_nodes=int(offsets[-1]))
-    nodes = np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32)
-    subgraphs = Ragged.from_lengths(nodes, size * counts)
+    subgraphs = Ragged.from_lengths(np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32), size * counts)
     components = induced_components(*graph.csr, subgraphs).counts
     labels = ["single" if c == 1 else "multiple" for c in components.tolist()]
     return graphs.Draft(graph, subgraphs, labels, {"components": components})
