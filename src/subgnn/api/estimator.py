@@ -32,8 +32,6 @@ _SEEDS = 2**31 - 1
 
 
 class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the classifier and the regressor share."""
-
     def __init__(
         self,
         graph: Any = None,

@@ -273,7 +273,6 @@ class Run:
         return f"Run({', '.join([about, *found[:1], f'path={str(self.path)!r}'])})"
 
     def _repr_html_(self) -> str:
-        """A card, which a notebook shows."""
         result = self.result
         facts: list[tuple[str, str]] = [("task", self.task)]
         if self.classes:

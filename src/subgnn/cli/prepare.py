@@ -135,9 +135,10 @@ def prepare_dataset(
         print_json(found)
         return
     rows = [
-        ("subgraphs", f"{found['num_subgraphs']:,}"),
-        ("components", f"{found['num_components']:,}"),
-        ("touched nodes", f"{found['num_touched_nodes']:,}"),
+        *(
+            (name.replace("_", " "), f"{found[f'num_{name}']:,}")
+            for name in ("subgraphs", "components", "touched_nodes")
+        ),
         ("layers", f"{found['layers']}"),
         *((f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()),
         ("seconds", f"{found['seconds']:.2f}"),
@@ -197,19 +198,19 @@ def pretrain_nodes(
 
     with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
         found = pretrain(graph.undirected(), method, dim=dim, settings=chosen, device=device, on_epoch=bar.pretrain)
-        write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
+        write_vectors(out, found.vectors, found.about, graph_hash=found.graph_hash, overwrite=force)
     unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    about = {name: value for name, value in found.about.items() if name != "settings"} | {"dim": dim}
     if json:
-        about = ("val_auroc", "val_matched_auroc", "epochs", "selected_epoch", "seconds", "graph_hash")
-        facts = {name: getattr(found, name) for name in about}
-        print_json({"method": method, "dim": dim, **facts, "peak_memory_mb": peak, "unused": unused, "out": str(out)})
+        facts = {"graph_hash": found.graph_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
+        print_json(about | facts)
         return
     columns = {
-        "val auroc": f"{found.val_auroc:.3f}",
-        "the same, ends by degree": f"{found.val_matched_auroc:.3f}",
-        "selected epoch": f"{found.selected_epoch} of {found.epochs}",
-        "seconds": f"{found.seconds:.0f}",
+        "val auroc": f"{about['val_auroc']:.3f}",
+        "the same, ends by degree": f"{about['val_matched_auroc']:.3f}",
+        "selected epoch": f"{about['selected_epoch']} of {about['epochs']}",
+        "seconds": f"{about['seconds']:.0f}",
         "peak memory, MB": f"{peak:.0f}",
     }
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"

@@ -32,7 +32,6 @@ class Dataset:
         return f"Dataset({self.name!r}, {self.graph!r}, {self.subgraphs!r})"
 
     def _repr_html_(self) -> str:
-        """A card, which a notebook shows."""
         from subgnn.data.describe import dataset_facts
 
         return render("card.html", title=self.name, facts=dataset_facts(self))

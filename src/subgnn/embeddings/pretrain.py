@@ -50,19 +50,8 @@ class Pretrained:
     """Vectors of all nodes (N, dim), and how they were computed."""
 
     vectors: NDArray[np.float32]
-    method: str
-    settings: PretrainSettings
     graph_hash: str
-    val_auroc: float
-    val_matched_auroc: float
-    epochs: int
-    selected_epoch: int
-    seconds: float
-
-    def about(self) -> dict[str, Any]:
-        """All but the vectors, as a file of embeddings has it."""
-        names = ("method", "settings", "val_auroc", "val_matched_auroc", "epochs", "selected_epoch", "seconds")
-        return {name: getattr(self, name) for name in names} | {"settings": asdict(self.settings)}
+    about: dict[str, Any]  # method, settings, AUROC, epochs and seconds, as a file of embeddings has them
 
 
 def pretrain(
@@ -97,18 +86,10 @@ def pretrain(
     for record in fitting.epochs():
         records.append(record)
         on_epoch(record)
-    best = records[fitting.best_epoch]
-    return Pretrained(
-        vectors=fitting.best_vectors.numpy(),
-        method=method,
-        settings=settings,
-        graph_hash=graph.content_hash,
-        val_auroc=best["val_auroc"],
-        val_matched_auroc=best["val_matched_auroc"],
-        epochs=len(records),
-        selected_epoch=fitting.best_epoch,
-        seconds=time.perf_counter() - begin,
-    )
+    scores = {name: records[fitting.best_epoch][name] for name in ("val_auroc", "val_matched_auroc")}
+    about = {"method": method, "settings": asdict(settings), **scores, "epochs": len(records)}
+    about |= {"selected_epoch": fitting.best_epoch, "seconds": time.perf_counter() - begin}
+    return Pretrained(fitting.best_vectors.numpy(), graph.content_hash, about)
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
@@ -133,7 +114,6 @@ class _Fitting:
         self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
 
     def epochs(self) -> Iterator[dict[str, Any]]:
-        """Fit, and yield a record after every epoch."""
         device, best = self.fabric.device, -math.inf
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             for epoch in range(self.settings.epochs):
@@ -198,5 +178,5 @@ def pretrained_vectors(
     if vectors is not None:
         return vectors
     found = compute()
-    store(file, encode_vectors(found.vectors, found.about(), graph_hash=graph.content_hash))
+    store(file, encode_vectors(found.vectors, found.about, graph_hash=graph.content_hash))
     return found.vectors

@@ -69,8 +69,6 @@ class NodeField:
 
 
 class _Row(NamedTuple):
-    """A line of the file."""
-
     number: int
     nodes: NDArray[np.int64]
     repeated: int
