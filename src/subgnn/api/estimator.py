@@ -186,7 +186,8 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
 
     def predict(self, X: Subgraphs) -> NDArray[Any]:
         """Classes (n,); for several labels a subgraph, 0 and 1 for each class (n, classes)."""
-        found = task_of(self.run_.task).decide(self._scores(X), self.run_.predictor.thresholds)
+        scores = self._scores(X)  # which refuses an estimator that is not fitted
+        found = task_of(self.run_.task).decide(scores, self.run_.predictor.thresholds)
         chosen: NDArray[Any] = found if task_of(self.run_.task).several else self.classes_[found]
         return chosen
 

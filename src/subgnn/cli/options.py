@@ -102,13 +102,7 @@ class DataOptions(TableOptions):
     notes: list[str] = field(default_factory=list, init=False)
 
     def read(self, path: Path, command: str, *, seed: int = 0, problems: Problems | None = None) -> Dataset:
-        """Read the dataset.
-
-        Args:
-            command: such as ``subgnn train EDGES MEMBERS``, for messages.
-            seed: of the split, if the subgraphs have none.
-            problems: where to list all that is wrong with tables.
-        """
+        """Read the dataset; messages name the ``command``, such as ``subgnn train EDGES MEMBERS``."""
         from subgnn.data.formats import read_dataset
         from subgnn.data.formats.bundle import is_bundle
 

@@ -6,9 +6,8 @@ one of several *buckets*: consecutive rows, few enough to be sorted in memory. T
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,14 @@ _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
 # long pieces.
 _BUCKET, _BUCKETS = 2**20, 400
 _ID = np.uint32(2**31 - 1)  # of a record's neighbour, without the bit that says that the edge is flipped
-_OtherWeights = tuple[int, tuple[int, int, float, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The rows of each bucket, and the positions of its records."""
+class _Plan(NamedTuple):
+    """The buckets."""
 
-    rows: NDArray[np.int64]
-    places: NDArray[np.int64]
+    rows: NDArray[np.int64]  # at which buckets begin, and the last ends
+    places: NDArray[np.int64]  # at which their records begin
     of_cell: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.rows) - 1
 
 
 class EdgeStore:
@@ -127,7 +121,7 @@ class EdgeStore:
                     records = np.stack([records, turned], axis=1).reshape(-1, self._width)
                 buckets = plan.of_cell[records[:, 0] >> CELL_BITS]
                 sorted_records = records[np.argsort(buckets, kind="stable")]
-                ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=len(plan)))])
+                ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=len(fill)))])
                 for bucket in np.flatnonzero(np.diff(ends)):
                     piece, place = sorted_records[ends[bucket] : ends[bucket + 1]], int(fill[bucket]) * 4 * self._width
                     file.seek(place)
@@ -135,10 +129,10 @@ class EdgeStore:
                     fill[bucket] += len(piece)
         self.on_progress("distributing edges", done, total)
 
-    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int, list[_OtherWeights]]:
+    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int, list[Any]]:
         """Sort the buckets; returns the number of entries, and of edges given in both orientations or other weights."""
         entries = mirrored = 0
-        others: list[_OtherWeights] = []
+        others: list[Any] = []
         total = int(plan.places[-1])
         with (
             self._open("buckets", "rb") as file,
@@ -147,7 +141,7 @@ class EdgeStore:
             self._open("weights", "wb") as weights_file,
         ):
             offsets_file.write(np.zeros(1, np.int64).data)
-            for bucket in range(len(plan)):
+            for bucket in range(len(plan.rows) - 1):
                 first, last = (int(row) for row in plan.rows[bucket : bucket + 2])
                 begin, end = (int(place) for place in plan.places[bucket : bucket + 2])
                 self.on_progress("sorting rows", begin, total)

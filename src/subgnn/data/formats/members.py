@@ -229,7 +229,8 @@ def _long(
         latest = np.full(count, times.min(), times.dtype)
         np.maximum.at(latest, subgraphs, times)
         times = latest
-    rows, titles = [table.number(int(row)) for row in begins], _unused(table, found)
+    rows = [table.number(int(row)) for row in begins]
+    titles = [title for title in table.titles if title not in found.values()]
     others: dict[str, Sequence[str | None]] = {}
     for title in dict.fromkeys(titles):
         cells_of = table.data.column(table.titles.index(title)).to_pylist()
@@ -276,7 +277,7 @@ def _wide(
     called, rows = cells if names is None else names, [table.number(row) for row in range(len(lists))]
     texts, nodes, lacking = encode_texts(lists, absent)
     made = Members(table.where, called, texts, nodes, labels, splits, rows, named=names is not None, absent=lacking)
-    return replace(made, titles=_unused(table, found), others=others)
+    return replace(made, titles=[title for title in table.titles if title not in found.values()], others=others)
 
 
 def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Members:
@@ -303,10 +304,6 @@ def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Member
             taken = replace(taken, labels=values) if role == "label" else replace(taken, splits=values)
     options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
     return taken
-
-
-def _unused(table: Table, found: dict[str, str]) -> list[str]:
-    return [title for title in table.titles if title not in found.values()]
 
 
 def encode_texts(

@@ -39,8 +39,6 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_EXCEL = 20_000_000
 _FILL = "fill or drop empty cells"
 _SHOWN = 5
-Refuse = Callable[[DataError], None]
-"""Raises an error, or adds it to a list."""
 
 
 class UnequalRows(DataError):
@@ -78,7 +76,7 @@ class Table:
         known = rows if self.numbers_of_rows is None else self.numbers_of_rows[rows]
         return replace(self, data=self.data.take(rows), numbers_of_rows=known)
 
-    def complete_rows(self, titles: Mapping[str, str], refuse: Refuse) -> Table:
+    def complete_rows(self, titles: Mapping[str, str], refuse: Callable[[DataError], None]) -> Table:
         """The rows without an empty cell in columns of roles; the others are refused, once for each column."""
         keep = np.ones(len(self), np.bool_)
         for role, title in titles.items():
