@@ -1,7 +1,4 @@
-"""The command ``subgnn``, and ``python -m subgnn``.
-
-Signals are handled before the slow imports, so that Ctrl-C works from the beginning.
-"""
+"""The command ``subgnn``, also ``python -m subgnn``; it handles signals before the slow imports, for Ctrl-C."""
 
 import gc
 import os

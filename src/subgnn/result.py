@@ -76,10 +76,7 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelAlerts:
-    """The threshold of a class or label, and its effect on the data it was chosen on and on each split.
-
-    If the aim is not ``reached``, the threshold is one half, and ``nearest`` the effect of the one that comes nearest.
-    """
+    """A label's threshold and its effects; one half if the aim is not ``reached``, and ``nearest`` comes closest."""
 
     label: str
     threshold: AnyNumber

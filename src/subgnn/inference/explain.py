@@ -337,10 +337,7 @@ def write_explanations(
     on_explained: OnExplained | None = None,
     record: Path | None = None,
 ) -> Query:
-    """Explain the predictions for a file of subgraphs, call ``on_explained`` for each, and return the subgraphs.
-
-    JSON has an object per subgraph, tables a row per node, component, channel and anchor; none without known nodes.
-    """
+    """Explain the predictions for a file of subgraphs, as JSON or as a row for each item, and return the subgraphs."""
     form = files.output_format(others=[".json"])
     explainer = Explainer.of_run(files.open(run), max_nodes=max_nodes, max_anchors=max_anchors)
     query, spec = files.read(explainer.predictor), explainer.predictor.spec

@@ -1,7 +1,4 @@
-"""Options for predictions, declared once for the command line, Python and the server.
-
-The command line imports this module for ``--help``, so it imports no numeric library.
-"""
+"""Options for predictions, declared once for the command line (--help needs no more), Python and the server."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,4 @@
-"""Charts as plain values (scales, lines, marks, bars and keys), which ``templates/charts.html`` draws as SVG.
-
-Positions are in units of the data. A chart is 400 units wide, about the width of a phone, so that its text is readable.
-"""
+"""Charts as plain values in units of the data (scales, lines, marks, keys), which ``templates/charts.html`` draws."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,4 @@
-"""The page of a run, RUN/report.html: its settings, scores, learning curves, predictions, and how to reproduce it.
-
-Also its model card (Mitchell et al., 2019), in Markdown: use, data, scores, calibration, limits.
-"""
+"""The page of a run (settings, scores, curves, predictions, how to reproduce it), and its model card in Markdown."""
 
 import html
 import math

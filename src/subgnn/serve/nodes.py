@@ -1,8 +1,4 @@
-"""Find nodes by name, by a part of a name or by row number, and read the nodes of requests.
-
-If nodes have names, digits are a name like any other; a row number is written ``#12``. Arrow searches a million names
-in milliseconds.
-"""
+"""Find nodes by name (digits, too), by a part of a name or by row number (``#12``), and read those of requests."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -62,11 +58,7 @@ class NodeIndex:
         ]
 
     def find(self, given: int | str) -> int | None:
-        """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).
-
-        If there are names, a number is a name, too. Case is ignored if only one node then matches. None means no node,
-        -1 several.
-        """
+        """The node of a name, or of ``#12`` (``12`` without names); ignores case if that helps; -1 if several match."""
         names = self._graph.names
         node = find_node(str(given), self._graph.num_nodes, names)
         return node if node is not None or names is None else names.find_ignoring_case(str(given))

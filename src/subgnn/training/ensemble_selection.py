@@ -213,11 +213,7 @@ _HOLD_OF_CLASSES = 0.1  # penalty on the offset of two classes: a rare one of we
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """How outputs are computed from mean probabilities, by a scale and an offset, and thresholds of labels.
-
-    Shapes:
-        scale, offset: (1,), or (labels,); the offset of two classes is (2,). thresholds: (labels,), or (0,).
-    """
+    """Scale and offset, (1,) or (labels,), that map mean probabilities to outputs, and thresholds of labels, if any."""
 
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]

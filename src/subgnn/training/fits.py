@@ -111,10 +111,7 @@ class _Common:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitJob:
-    """One fit; ``fold`` is -1 for the final fit of a member, whose whole result is wanted.
-
-    ``seconds`` is the most that a fit by epochs may take. ``vectors`` names a file of node embeddings.
-    """
+    """One fit, by epochs in ``seconds`` and from a file of ``vectors``; ``fold`` is -1 for a member's final one."""
 
     common: Shared[_Common]
     name: str
@@ -227,10 +224,7 @@ class Fits:
         return FitJob(common, entry.name, entry.recipe, splits, device, vectors=self._file(entry), **options)
 
     def map(self, jobs: Sequence[Any], *, seconds: float = math.inf) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with its result, in the order in which they end; a job has at most ``seconds``.
-
-        Processes have equal parts of the memory limit. Jobs that need more run again in half as many, down to one.
-        """
+        """Yield each job and its result as they end; those that need more memory run again in fewer processes."""
         end = self.stop
         function: Callable[[Any], Any] = _run
         if isinstance(self.engine, LocalEngine) and not self.engine.has_workers:

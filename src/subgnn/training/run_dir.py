@@ -1,7 +1,4 @@
-"""The folder of a run, whose files docs/command_line.md lists.
-
-RUN/.lock names the process that writes the run, and is removed when it ends.
-"""
+"""The folder of a run, whose files docs/command_line.md lists; .lock names the process that writes it."""
 
 from __future__ import annotations
 
