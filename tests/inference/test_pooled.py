@@ -9,9 +9,9 @@ from subgnn.api.train_recipe import train
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.inference import pooled as pieces
+from subgnn.inference import predictor as pieces
 from subgnn.inference.open import open_run
-from subgnn.inference.pooled import pooled
+from subgnn.inference.predictor import pooled
 from subgnn.models.recipes import find_recipe
 from subgnn.parallel.engine import Failure, Held, LocalEngine
 from tests.cli.command import call

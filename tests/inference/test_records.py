@@ -11,8 +11,8 @@ from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.inference.drift import Drift
 from subgnn.inference.open import open_run
+from subgnn.inference.predictions import Drift
 from subgnn.ragged import Ragged
 from tests.cli.command import call
 

@@ -31,9 +31,8 @@ from subgnn.errors import UserError, warn
 from subgnn.inference.answers import AnswerTable, Query, vector_table
 from subgnn.inference.open import OpenedRun, export_run, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
-from subgnn.inference.pooled import pooled
 from subgnn.inference.predictions import prediction_table
-from subgnn.inference.predictor import Predictor
+from subgnn.inference.predictor import Predictor, pooled
 from subgnn.inference.search import By, KnownSubgraphs, SearchOptions, search_table
 from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line

@@ -1,27 +1,36 @@
-"""Predictions of a trained model for any subgraphs of its graph."""
+"""Predictions of a trained model for any subgraphs of its graph, in this process or by the workers of an engine.
+
+Workers open the run once and keep it. Subgraphs are divided into pieces that are multiples of a batch, so that outputs
+are those of one process, byte for byte. The workers get the checkpoint and the graph from here: they need no file of
+the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import as_rows, times_of
+from subgnn.data.place_graph import place_graph
 from subgnn.data.subgraphs import SubgraphSet, label_separator
-from subgnn.embeddings.sources import load_run_vectors
+from subgnn.embeddings.sources import Tables, load_run_vectors
 from subgnn.errors import UserError
 from subgnn.models.auto import FittedAuto
 from subgnn.models.checkpoint import check_checkpoint, load_checkpoint
-from subgnn.models.interface import CACHED_NUMBERS, FittedChannelModel, LoadContext
+from subgnn.models.interface import BATCH, CACHED_NUMBERS, FittedChannelModel, FittedModel, LoadContext
 from subgnn.models.novelty import Comparison
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
+from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.ragged import Ragged
 from subgnn.task import Thresholds, task_of
 
@@ -32,7 +41,9 @@ if TYPE_CHECKING:
     from subgnn.models.subgnn.fitted import MeasuredForNetworks
 
 _MEAN_OF = 256  # subgraphs, at most
+_PIECES_A_SLOT = 4  # so that one slow piece delays the end little
 
+What = Literal["outputs", "vectors"]
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
@@ -210,3 +221,72 @@ def _hashed(graph: Graph) -> Graph:
     """The same graph, and the directed graph it came from, with hashes that are known."""
     oriented = None if graph.oriented is None else _hashed(graph.oriented)
     return replace(graph, known_hash=graph.content_hash, oriented=oriented)
+
+
+def pooled(predictor: Predictor, engine: Engine | None, *, bundle: Path | None = None) -> Predictor:
+    """A predictor that computes with an engine, whose workers map ``bundle``, the unchanged file of the graph."""
+    if engine is None or engine.slots == 1:
+        return predictor
+    graph = place_graph(engine, predictor.graph, source=bundle)
+    model = engine.share((predictor.checkpoint, dict(predictor.tables)))
+    found = copy(predictor)
+    found.fitted = _PooledModel(engine, partial(_Piece, uuid4().hex, graph, model), predictor.fitted)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """Subgraphs, and what a worker opens: a checked checkpoint, with the node embeddings that it starts from."""
+
+    key: str
+    graph: Shared[Graph]
+    model: Shared[tuple[Checkpoint, Tables]]
+    number: int
+    what: What
+    nodes: Ragged
+
+
+_opened: dict[str, FittedModel] = {}  # by the key of its pieces: what this worker has opened, at most one model
+
+
+def _answer(piece: _Piece) -> NDArray[np.float32]:
+    if piece.key not in _opened:
+        import torch
+
+        torch.set_num_threads(1)
+        checkpoint, tables = piece.model.get()
+        _opened.clear()
+        _opened[piece.key] = open_checkpoint(checkpoint, piece.graph.get(), LoadContext("cpu", tables, cache=True))
+    answer: NDArray[np.float32] = getattr(_opened[piece.key], piece.what)(piece.nodes)
+    return answer
+
+
+class _PooledModel(FittedModel):
+    """A fitted model in each worker of an engine; ``here`` is the same in this process."""
+
+    def __init__(self, engine: Engine, piece: Callable[..., _Piece], here: FittedModel) -> None:
+        self._engine, self._piece, self._here = engine, piece, here
+        self.thresholds = here.thresholds
+
+    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        return self._answer("outputs", subgraphs)
+
+    def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        return self._answer("vectors", subgraphs)
+
+    def _answer(self, what: What, subgraphs: Ragged) -> NDArray[np.float32]:
+        count = len(subgraphs)
+        size = BATCH * max(1, -(-count // (_PIECES_A_SLOT * self._engine.slots * BATCH)))
+        if count <= size:
+            return getattr(self._here, what)(subgraphs)  # type: ignore[no-any-return]
+        rows = [np.arange(begin, min(begin + size, count)) for begin in range(0, count, size)]
+        pieces = [self._piece(i, what, subgraphs.take(part)) for i, part in enumerate(rows)]
+        found: dict[int, NDArray[np.float32]] = {}
+        for piece, answer in self._engine.map(_answer, pieces):
+            if isinstance(answer, Failure):
+                if answer.error is None and not answer.details:  # a lost worker, which is no bug
+                    hint = "use fewer processes, so that each has more memory"
+                    raise UserError(answer.message, where="workers", hint=hint)
+                answer.throw()
+            found[piece.number] = answer
+        return np.concatenate([found[i] for i in range(len(rows))])

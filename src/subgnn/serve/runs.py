@@ -18,11 +18,10 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.answers import why_empty
 from subgnn.inference.complete import GROUPS, Completer
-from subgnn.inference.drift import Drift
 from subgnn.inference.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.options import PredictOptions
-from subgnn.inference.predictions import Predictions, set_limits
+from subgnn.inference.predictions import Drift, Predictions, set_limits
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.records import Records
 from subgnn.inference.search import KnownSubgraphs, SearchOptions
