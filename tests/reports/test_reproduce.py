@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn.config.recipes import recipe_names
-from subgnn.models.recipes import find_recipe, parse_recipe
-from subgnn.reports.reproduce import command, recipe_toml
+from subgnn.models.recipes import find_recipe, parse_recipe, recipe_toml, train_command
 from tests.results import result
 from tests.training.examples import recipe
 
@@ -27,7 +26,7 @@ def test_any_text_comes_back_from_toml():
 def test_the_command_names_what_was_changed():
     changes = ["training.epochs=7", "model.head=[8, 4]", "model.readout=mean", "embeddings.trainable=true"]
     found = find_recipe("structure", changes)
-    line, needs_file = command(found, result(source="/some where/x", seed=3, device="cuda:0"))
+    line, needs_file = train_command(found, result(source="/some where/x", seed=3, device="cuda:0"))
     assert not needs_file
     words = shlex.split(line)
     assert words[:5] == ["subgnn", "train", "/some where/x", "--recipe", "structure"]
@@ -38,8 +37,8 @@ def test_the_command_names_what_was_changed():
 
 
 def test_a_recipe_of_ones_own_is_needed_as_a_file():
-    line, needs_file = command(recipe(), result())
+    line, needs_file = train_command(recipe(), result())
     assert needs_file
     assert line == "subgnn train DIR --recipe small.toml --out RUN --seed 0 --device cpu"
     other = find_recipe("structure")
-    assert command(replace(other, channels=other.channels[:1]), result())[1]
+    assert train_command(replace(other, channels=other.channels[:1]), result())[1]

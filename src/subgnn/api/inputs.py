@@ -21,9 +21,8 @@ from subgnn.data.read_tables import read_graph, read_graph_of
 from subgnn.data.read_tables import read_tables as read_dataset_tables
 from subgnn.data.subgraphs import SubgraphSet, absent_of
 from subgnn.errors import DataError, UserError, excerpt, warn
-from subgnn.models.recipes import find_recipe
+from subgnn.models.recipes import find_recipe, setting_text
 from subgnn.ragged import Ragged
-from subgnn.reports.reproduce import setting_text
 
 Settings = Mapping[str, Any] | Sequence[str]
 """Overrides of a recipe: ``{"training.epochs": 5}``, or ``["training.epochs=5"]`` as on the command line."""

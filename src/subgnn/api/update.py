@@ -25,11 +25,10 @@ from subgnn.data.subgraphs import SubgraphSet, absent_rows, with_absent
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import open_run, renumbered, score
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.recipes import parse_recipe, portfolio
+from subgnn.models.recipes import parse_recipe, portfolio, setting_text
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
-from subgnn.reports.reproduce import setting_text
 from subgnn.result import RunResult, UpdatedFrom, read_result
 from subgnn.task import task_of
 from subgnn.training.options import NO_CALLBACKS, Callbacks

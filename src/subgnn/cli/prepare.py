@@ -34,11 +34,9 @@ def list_recipes(
     $ subgnn recipes subgnn --set channels=P,N > my.toml
     """
     from subgnn.config.recipes import recipe_groups
-    from subgnn.models.recipes import find_recipe
+    from subgnn.models.recipes import find_recipe, recipe_toml
 
     if name is not None:
-        from subgnn.reports.reproduce import recipe_toml
-
         recipe = find_recipe(name, settings or ())
         if json:
             print_json(recipe.plain())

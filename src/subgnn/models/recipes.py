@@ -1,4 +1,4 @@
-"""Recipes: read from TOML files and the packaged ones, checked; what a recipe uses of a graph, and what it ignores.
+"""Recipes: read, checked, and written as TOML and as the command of a run; what they use of a graph, and what not.
 
 A recipe file has a table for each section of :class:`~subgnn.config.settings.Recipe`, one for its method where that has
 settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a list of channels:
@@ -16,13 +16,15 @@ settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a lis
 Any setting is overridden by ``--set section.key=value``.
 """
 
+import json
+import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from subgnn.config.files import Where, parse_table, with_overrides
 from subgnn.config.plugins import allow_plugins
-from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups
+from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups, recipe_names
 from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -30,6 +32,9 @@ from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.interface import ChannelModel
 from subgnn.models.registry import MODELS, baseline_of, find_model, model_of, trainable_model_of
 from subgnn.models.tensor_model import PaperBaselineSettings, tuned_recipes
+from subgnn.result import RunResult
+
+_SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 
 
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -214,3 +219,50 @@ def _would_use(recipe: Recipe, attribute: str, graph: Graph) -> bool:
     except UserError:
         return False
     return True
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """All settings of a recipe, as a file for ``--recipe``."""
+    content = recipe.plain()
+    lines = [f"{key} = {setting_text(content[key])}" for key in ("name", "note", "method")]
+    for channel in content["channels"]:
+        lines += ["", "[[channels]]", *_pairs(channel)]
+    for section in (*_SECTIONS, *recipe.methods, "published"):
+        if content[section]:
+            lines += ["", f"[{section}]", *_pairs(content[section])]
+    return "\n".join(lines) + "\n"
+
+
+def train_command(recipe: Recipe, result: RunResult) -> tuple[str, bool]:
+    """The command that trains a run again, and whether it needs the settings as a file; packaged recipes do not."""
+    packaged = find_recipe(recipe.name) if recipe.name in recipe_names() else None
+    needs_file = packaged is None or (recipe.channels, recipe.method) != (packaged.channels, packaged.method)
+    name = f"{recipe.name}.toml" if needs_file else recipe.name
+    words = ["subgnn", "train", result.source or "DIR", "--recipe", name]
+    if packaged is not None and not needs_file:
+        ours, theirs = recipe.plain(), packaged.plain()
+        for section in (*_SECTIONS, *recipe.methods):
+            for key, value in ours[section].items():
+                if section not in theirs or value != theirs[section][key]:
+                    words += ["--set", f"{section}.{key}={setting_text(value)}"]
+    words += ["--out", "RUN", "--seed", str(result.seed)]
+    words += ["--split", result.split] if result.split != "stored" else []
+    words += ["--device", result.device.partition(":")[0]]
+    return shlex.join(words), needs_file
+
+
+def _pairs(content: Mapping[str, Any]) -> list[str]:
+    keys = (key if key.isidentifier() else json.dumps(key) for key in content)
+    return [f"{key} = {setting_text(value)}" for key, value in zip(keys, content.values(), strict=True)]
+
+
+def setting_text(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_pairs(value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(setting_text, value)) + "]"
+    if isinstance(value, (bool, str)):
+        # TOML escapes as JSON does, plus one character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)

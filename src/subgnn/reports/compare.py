@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from subgnn.config.settings import Recipe
 from subgnn.errors import DataError
+from subgnn.models.recipes import setting_text
 from subgnn.render import cut, render, write_page
 from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, padded_range, row_axes
-from subgnn.reports.reproduce import setting_text
 from subgnn.reports.run_page import date_text, score_text
 from subgnn.result import RESULTS, RunResult, read_result
 from subgnn.task import metric_name

@@ -13,12 +13,12 @@ import numpy as np
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.metrics.thresholds import threshold_notes
+from subgnn.models.recipes import recipe_toml, train_command
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports import sections
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate, evaluate_run
-from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.result import RunResult, read_result
 from subgnn.task import metric_name, metric_text
 from subgnn.training.options import TrainedRun
@@ -35,7 +35,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     board = sections.leaderboard_values(result, word=metric_name(result.metric)) if result.is_portfolio else None
     vectors = 0 if network is None or network.table is None else network.table.numel()
     weights = 0 if network is None else sum(p.numel() for p in network.parameters()) - vectors
-    line, needs_file = command(found.recipe, result)
+    line, needs_file = train_command(found.recipe, result)
     names = SPLIT_NAMES | ({"val": "out of fold"} if result.is_portfolio else {})
     columns, constant = ["val", "test"] if found.split == "test" else ["val"], found.constant()
     splits = {} if dataset.subgraphs.splits is None else SPLIT_NAMES

@@ -35,12 +35,11 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, DataWarning, UserError, choices, excerpt, extra_package
 from subgnn.models.interface import ChannelModel
-from subgnn.models.recipes import check_recipe, parse_recipe
+from subgnn.models.recipes import check_recipe, parse_recipe, recipe_toml
 from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.locks import names_in
 from subgnn.parallel.progress import OnProgress, ignore
-from subgnn.reports.reproduce import recipe_toml
 from subgnn.rng import stream_key
 from subgnn.storage.files import atomic_write, json_digest, temporary_folder
 from subgnn.task import metric_name, task_of
