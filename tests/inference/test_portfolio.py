@@ -112,7 +112,8 @@ def test_channels_are_masked_through_the_whole(run):
         for columns in network.parts()["position/border"]:
             vectors[:, columns] = torch.from_numpy(source[0, columns])
         masked = network.head(vectors).numpy()
-    (whole,) = predictor.fitted.outputs_given_member("channels", ROWS.take([0]))
+    own = predictor.fitted.member_outputs(ROWS.take([0]))
+    (whole,) = predictor.fitted.outputs_given_member("channels", own)
     (part,) = (p for p in explainer.explain(ROWS)[0].by_channel if p.name == "position/border")
     scale = predictor.spec.standards["target"].deviation[0] if predictor.spec.task == "regression" else 1.0
     expected = (predictor.outputs(ROWS)[0] - whole(masked[:1])[0]) * scale

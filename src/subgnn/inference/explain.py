@@ -38,6 +38,7 @@ from subgnn.inference.predictor import Predictor, Subgraphs, names_of
 from subgnn.inference.records import Records
 from subgnn.kernels.arrays import csr
 from subgnn.kernels.induced import induced_components, induced_csr
+from subgnn.models.auto import MemberOutputs
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part, open_output, write_table
 from subgnn.task import task_of
@@ -108,14 +109,19 @@ class Explainer:
     def _explain_batch(self, subgraphs: Ragged) -> Iterator[Explanation]:
         predictor = self.predictor
         components = at_own_times(predictor.graph, subgraphs, _components, join_lists)
-        masked: Sequence[Masking | None] = self._masked(subgraphs) or [None] * len(subgraphs)
+        own = {} if predictor.portfolio is None else predictor.portfolio.member_outputs(subgraphs)
+        masked: Sequence[Masking | None] = self._masked(subgraphs, own) or [None] * len(subgraphs)
         # If the networks with channels are the whole model, its outputs are known already.
         known = [one.output for one in masked if one is not None]
-        whole = np.stack(known) if self._source is predictor else predictor.outputs(subgraphs)
+        if self._source is predictor:
+            whole = np.stack(known)
+        else:
+            portfolio = predictor.portfolio
+            whole = predictor.outputs(subgraphs) if portfolio is None else portfolio.combined(own)
         without: Any = [((), ())] * len(subgraphs)
         if self._predicts_new_subgraphs:
             without = self._leave_one_out(subgraphs, components, whole)
-        others = by_statistic(predictor, subgraphs, whole), by_member(predictor, subgraphs, whole)
+        others = by_statistic(predictor, subgraphs, whole, own), by_member(predictor, whole, own)
         for parts, output, masking, (by_node, by_component), statistics, members in zip(
             components, whole, masked, without, *others, strict=True
         ):
@@ -128,7 +134,7 @@ class Explainer:
                 by_member=members,
             )
 
-    def _masked(self, subgraphs: Ragged) -> list[Masking]:
+    def _masked(self, subgraphs: Ragged, own: MemberOutputs) -> list[Masking]:
         """The networks with channels, for each subgraph; none if the model has no channels."""
         source = self._source
         if source is None:
@@ -146,7 +152,7 @@ class Explainer:
             def through(whole: Callable[[Outputs], Outputs]) -> Compare:
                 return lambda every, without: differences(self.predictor, whole(every[None])[0], whole(without))
 
-            compare = list(map(through, portfolio.outputs_given_member(self._member, subgraphs)))
+            compare = list(map(through, portfolio.outputs_given_member(self._member, own)))
         pairs = zip(inputs, compare, strict=True)
         return [Masking(source, mine, compare=how, max_anchors=self.max_anchors) for mine, how in pairs]
 
@@ -264,7 +270,9 @@ def _by_contribution(items: Sequence[Item], found: Explanation) -> tuple[Item, .
     return tuple(sorted(items, key=lambda item: -round(found.of_class(item.contributions), _DIGITS)))
 
 
-def by_statistic(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[list[StatisticContribution]]:
+def by_statistic(
+    predictor: Predictor, subgraphs: Ragged, whole: Outputs, own: MemberOutputs
+) -> list[list[StatisticContribution]]:
     """The statistics that the model, or the heaviest member that has any, decides by, each replaced by its median."""
     portfolio = predictor.portfolio
     through: Sequence[Callable[[Outputs], Outputs]] = [lambda outputs: outputs] * len(subgraphs)
@@ -273,7 +281,7 @@ def by_statistic(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> lis
         for member in sorted(portfolio.parts, key=portfolio.shares.__getitem__, reverse=True):
             found = portfolio.parts[member].statistics(subgraphs)
             if found is not None:
-                through = portfolio.outputs_given_member(member, subgraphs)
+                through = portfolio.outputs_given_member(member, own)
                 break
     if found is None:
         return [[] for _ in subgraphs]
@@ -313,15 +321,15 @@ def _triangle_edges(graph: Graph, subgraphs: Ragged) -> list[tuple[tuple[str, st
     return found
 
 
-def by_member(predictor: Predictor, subgraphs: Ragged, whole: Outputs) -> list[tuple[MemberContribution, ...]]:
+def by_member(predictor: Predictor, whole: Outputs, own: MemberOutputs) -> list[tuple[MemberContribution, ...]]:
     """The members of a portfolio, the heaviest first: what each predicts alone, and what it adds to the whole."""
     portfolio = predictor.portfolio
     if portfolio is None:
-        return [()] * len(subgraphs)
-    found: list[list[MemberContribution]] = [[] for _ in subgraphs]
-    for name, (own, without) in portfolio.members_alone_and_left_out(subgraphs).items():
+        return [()] * len(whole)
+    found: list[list[MemberContribution]] = [[] for _ in whole]
+    for name, (outputs, without) in portfolio.members_alone_and_left_out(own).items():
         part, share = predictor.part(name), portfolio.shares[name]
-        for row, scores in enumerate(part.scores(own)):
+        for row, scores in enumerate(part.scores(outputs)):
             (numbers,) = differences(predictor, whole[row], without[row][None])
             label, alone = part.label_text(scores), tuple(scores.tolist())
             found[row].append(MemberContribution(name, part.spec.method, share, label, alone, **numbers))

@@ -30,6 +30,9 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
 from subgnn.task import Scores, task_of
 
+MemberOutputs = Mapping[str, NDArray[np.float32]]
+"""The outputs (n, outputs) of each member, by name."""
+
 
 class AutoModel(Model):
     """A portfolio of models."""
@@ -75,7 +78,15 @@ class FittedAuto(FittedModel):
             self.thresholds = checkpoint.weights["thresholds"]
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        scores = [self._scores(name, part.outputs(subgraphs)) for name, part in self.parts.items()]
+        return self.combined(self.member_outputs(subgraphs))
+
+    def member_outputs(self, subgraphs: Ragged) -> MemberOutputs:
+        """The outputs of each member, by name."""
+        return {name: part.outputs(subgraphs) for name, part in self.parts.items()}
+
+    def combined(self, own: MemberOutputs) -> NDArray[np.float32]:
+        """The outputs of the portfolio, from those of its members."""
+        scores = [self._scores(name, outputs) for name, outputs in own.items()]
         return self._combined(mean_scores(scores, list(self.shares.values())))
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -87,12 +98,12 @@ class FittedAuto(FittedModel):
         return np.concatenate(found, axis=1).astype(np.float32)
 
     def outputs_given_member(
-        self, part: str, subgraphs: Ragged
+        self, part: str, own: MemberOutputs
     ) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
         """Ensemble outputs as a function of one member's outputs (k, outputs): a function for each subgraph."""
-        others = np.zeros((len(subgraphs), self.spec.num_outputs))
+        others = np.zeros(own[part].shape)
         for name in (name for name in self.shares if name != part):
-            others += self.shares[name] * self._scores(name, self.parts[name].outputs(subgraphs))
+            others += self.shares[name] * self._scores(name, own[name])
 
         def from_part(rest: Scores, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
             return self._combined(rest + self.shares[part] * self._scores(part, outputs))
@@ -100,12 +111,11 @@ class FittedAuto(FittedModel):
         return [partial(from_part, rest) for rest in others]
 
     def members_alone_and_left_out(
-        self, subgraphs: Ragged
+        self, own: MemberOutputs
     ) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """By member: its own outputs, and those of the others, which share its weight; 0 if there are none."""
-        own = {name: part.outputs(subgraphs) for name, part in self.parts.items()}
         weighted = {name: self.shares[name] * self._scores(name, outputs) for name, outputs in own.items()}
-        whole = sum(weighted.values(), np.zeros((len(subgraphs), self.spec.num_outputs)))
+        whole = sum(weighted.values(), np.zeros(()))
         found = {}
         for name, outputs in own.items():
             rest = 1 - self.shares[name]
