@@ -415,8 +415,7 @@ class MultiLabel(Task):
         for k in range(len(order)):
             sets[k, order[: k + 1]] = 1
         sums = [[terms.sum() for terms in self.score_terms(np.broadcast_to(one, train.shape), train)] for one in sets]
-        best: NDArray[Any] = sets[int(np.argmax([gain / max(weight, 1.0) for gain, weight in sums]))]
-        return best
+        return np.asarray(sets[int(np.argmax([gain / max(weight, 1.0) for gain, weight in sums]))])
 
     def balanced_weights(self, targets: NDArray[Any], classes: int) -> Scores:
         positive = np.maximum(targets.sum(axis=0, dtype=np.float64), 1)

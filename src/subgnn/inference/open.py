@@ -111,15 +111,12 @@ def open_run(
     predictor: Callable[..., Predictor] = Predictor,
     warns: bool = True,
 ) -> OpenedRun:
-    """Open a finished run; ``warns`` if the subgraphs of its dataset have changed since training.
+    """Open the folder or export of a run; ``warns`` if the subgraphs of its dataset have changed since training.
 
     Args:
-        path: the folder of a run, or a file that ``subgnn export`` wrote.
         data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
         graph: another graph to answer on, such as one that has grown (:class:`~subgnn.data.node_match.NodeMatch`): a
             dataset's folder or bundle, or a table of edges. ``data`` is not needed then.
-        read: how to read a dataset.
-        predictor: how to make a predictor from a checkpoint and a graph.
     """
     if graph is not None:
         if data is not None:

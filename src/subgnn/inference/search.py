@@ -88,8 +88,7 @@ class Overlap:
         if self._compared is not None:
             return 1 - self._compared.cosines(subgraphs)
         both = (bag_of_nodes(subgraphs, self._graph.num_nodes) @ self._columns).toarray().astype(np.float64)
-        found: NDArray[np.float64] = 1 - both / (subgraphs.lengths[:, None] + self._sizes - both)
-        return found
+        return np.asarray(1 - both / (subgraphs.lengths[:, None] + self._sizes - both))
 
     def find(self, subgraphs: Ragged, top: int) -> Found:
         """The nearest known subgraphs and their distances; ties are broken by position."""

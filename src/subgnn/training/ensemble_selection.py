@@ -68,8 +68,7 @@ class OutOfFold:
 
     def mixed(self, weights: Array) -> Array:
         """The mean of the candidates by weight (repeats, n, outputs)."""
-        mean: Array = np.tensordot(weights, self.predictions, axes=1)
-        return mean
+        return np.asarray(np.tensordot(weights, self.predictions, axes=1))
 
     def score(self, predictions: Array) -> float:
         """The score of predictions (repeats, n, outputs), as the mean over repeats; NaN becomes 0."""
@@ -123,8 +122,7 @@ def best(given: OutOfFold) -> Array:
 
 
 def _only(chosen: int, candidates: int) -> Array:
-    weights: Array = np.eye(candidates)[chosen]
-    return weights
+    return np.asarray(np.eye(candidates)[chosen])
 
 
 def ensemble(given: OutOfFold) -> Array:
@@ -141,8 +139,7 @@ def ensemble(given: OutOfFold) -> Array:
             chosen, lowest, since = counts.copy(), losses[added], 0
         if since == PATIENCE:
             break
-    weights: Array = chosen / chosen.sum()
-    return weights
+    return np.asarray(chosen / chosen.sum())
 
 
 def clearly_behind(given: OutOfFold, rows: NDArray[np.int64], predictions: Array) -> str:

@@ -124,9 +124,7 @@ def fit(
 
     Args:
         splits: which subgraphs are to learn from (0), to choose on (1), and held out (2); by default the dataset's.
-        vectors: the table of node embeddings, if it is known.
         join: solve a model that is fitted in one go again on the first two splits, after its choices are made.
-        outputs: the splits to give outputs for.
         fabric: of several ranks; by default this process alone, on ``device``.
     """
     begin = time.monotonic()

@@ -95,11 +95,7 @@ class _Scored:
 
 
 def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence[str] = ()) -> Verdict:
-    """Which kind of signal the labels carry, by the rule of this module.
-
-    Args:
-        models: the models, in the order of ``given.predictions``.
-        untried: names of candidates that were not judged, which may find what the others missed.
+    """Which kind of signal the labels carry, by the models of ``given.predictions``; ``untried`` ones may find more.
 
     Example:
         >>> targets = np.arange(90) % 3

@@ -210,9 +210,7 @@ def learning_curve(
 ) -> LearningCurve | None:
     """The learning curve of members with weights; None if a fit to half of the labels failed.
 
-    Args:
-        full: the members' mean out-of-fold predictions by weight, of the first repeat (n, outputs).
-        folds: of the cross-validation.
+    ``full`` are the members' mean out-of-fold predictions by weight, of the first repeat (n, outputs).
     """
     pool = scores.pool
     plans, jobs = pool.folds(0, folds), list[Job]()
