@@ -37,7 +37,7 @@ def test_results_do_not_depend_on_the_limit(monkeypatch, how):
     _, whole = prepare_example(4, settings=settings)
     monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 3)
     monkeypatch.setattr(distances, "share", lambda part: 1)
-    monkeypatch.setattr(distances, "_LARGE", 0)
+    monkeypatch.setattr(distances, "_SMALL", 0)
     monkeypatch.setattr(distances, "WORD", 1)
     _, cut = prepare_example(4, settings=settings)
     assert_same(whole, cut)

@@ -38,25 +38,28 @@ def test_jobs_that_need_more_than_their_part_of_the_memory_run_in_fewer_processe
     assert "5 GB are needed" in found[needs_five_gigabytes].message
 
 
-def test_fits_that_share_no_work_are_done_beside_it():
+def test_fits_start_when_the_work_that_they_share_is_done():
     done = []
 
     class Engine:
         slots = 2
 
         def map(self, function, jobs, **_):
-            return ((job, done.append(str(job)) or 0.5) for job in jobs)
+            while jobs:
+                job = jobs.popleft()
+                done.append(f"{job} {job.piece.view}" if isinstance(job, _PieceJob) else str(job))
+                yield job, 0.5
 
-    entry = Entry("bag", find_recipe("bag"))
-    pool = SimpleNamespace(dataset=SimpleNamespace(graph=None, subgraphs=SimpleNamespace(nodes=None)))
-    fits = Fits(Engine(), pool, None, None, None, "cpu")
-    other = Entry("other", find_recipe("bag"))
-    first, second = Piece("topology", DiffusionSettings()), Piece("walk", DiffusionSettings(), products=True)
-    pieces = {"bag": [], "other": [[first], [second]]}
-    with patch("subgnn.training.fits._pieces", lambda entry, _: pieces[entry.name]):
-        assert (fits.shares_little(entry), fits.shares_little(other)) == (True, False)
-        received = []
-        job = FitJob(None, "bag", entry.recipe, None, "cpu", fold=0)
-        fits.prepare([entry, other], beside=[job], receive=lambda job, found: received.append((job.name, found)))
-    assert done == ["bag fold 1", "shared work", "shared work"]
-    assert received == [("bag", 0.5)]
+    subgraphs = SimpleNamespace(graph=None, subgraphs=SimpleNamespace(nodes=None))
+    fits = Fits(Engine(), SimpleNamespace(dataset=subgraphs, given=subgraphs), None, None, None, "cpu")
+    small, walk, lift = (
+        Piece(view, DiffusionSettings(), products=view == "lift") for view in ("topology", "walk", "lift")
+    )
+    stages = {"bag": [], "one": [[walk], [lift]], "two": [[small, walk]]}
+    fold = [FitJob(None, name, find_recipe("bag"), None, "cpu", fold=i) for i in range(2) for name in stages]
+    with patch.object(Fits, "_stages", lambda self, job: [list(stage) for stage in stages[job.name]]):
+        assert [job for job, _ in fits.fit(fold)] == [fold[i] for i in (0, 2, 1, 3, 5, 4)]
+        assert fits.shared_seconds(Entry("one", find_recipe("bag"))) == 1.0
+        assert len(list(fits.fit(fold))) == 6
+    work = ["shared work topology", "bag fold 1", "shared work walk", "shared work lift"]
+    assert done[:9] == [*work, "two fold 1", "one fold 1", "bag fold 2", "two fold 2", "one fold 2"]

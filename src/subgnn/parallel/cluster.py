@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -163,13 +164,13 @@ class RayEngine(Engine):
         ray, limited = self.ray, stop is not never or seconds < math.inf
         needed: dict[str, Any] = {"num_cpus": 1, "memory": self.memory}
         remote = ray.remote(_run).options(**needed, max_retries=RETRIES, name=function.__name__)
-        waiting = list(reversed(jobs))
+        waiting = jobs if isinstance(jobs, deque) else deque(jobs)
         given: dict[Any, tuple[Job, float]] = {}  # by reference, with the time
         try:
             while (waiting or given) and not stop():
                 most = self._processes or (1 if limited else _JOBS_PER_SLOT) * self.slots
                 while waiting and len(given) < most:
-                    job = waiting.pop()
+                    job = waiting.popleft()
                     given[remote.remote(function, job, self.memory)] = job, time.monotonic()
                 self.running = [job for job, _ in given.values()]
                 ended, _ = ray.wait(list(given), num_returns=1, timeout=LOOK_SECONDS if limited else None)

@@ -25,6 +25,7 @@ import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -123,8 +124,9 @@ class Engine(ABC):
     ) -> Iterator[tuple[Job, Result | Failure]]:
         """Yield each job with its result or failure, in the order in which they end.
 
-        When ``stop`` becomes true, no further job is started and those that run are killed, if they run in processes
-        of their own; so is a job that runs for more than ``seconds``, which fails.
+        Jobs are taken from the left end of a deque, to which more may be added meanwhile. When ``stop`` becomes true,
+        no further job is started and those that run are killed, if they run in processes of their own; so is a job that
+        runs for more than ``seconds``, which fails.
         """
 
     def __enter__(self) -> Self:
@@ -203,22 +205,21 @@ class LocalEngine(Engine):
         self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
     ) -> Iterator[tuple[Job, Result | Failure]]:
         """Yield each job with its result or failure, in the order in which they end."""
+        waiting = jobs if isinstance(jobs, deque) else deque(jobs)
         if not self.has_workers:
-            for job in jobs:
-                if stop():
-                    return
-                self.running = [job]
+            while waiting and not stop():
+                self.running = [job] = [waiting.popleft()]
                 yield job, attempt(function, job)
                 self.running = []
             return
-        waiting = {on_gpu: [job for job in reversed(jobs) if _on_gpu(job) is on_gpu] for on_gpu in (False, True)}
         busy: dict[Any, tuple[_Worker, Job, float]] = {}  # by the pipe to the worker, with the time of its start
         try:
-            while (any(waiting.values()) or busy) and not stop():
+            while (waiting or busy) and not stop():
                 for on_gpu, most in ((True, self.gpu_jobs), (False, self.processes)):
                     free = most - sum(_on_gpu(job) is on_gpu for _, job, _ in busy.values())
-                    for _ in range(min(free, len(waiting[on_gpu]))):
-                        worker, job = self._worker(), waiting[on_gpu].pop()
+                    for job in [job for job in waiting if _on_gpu(job) is on_gpu][:free]:
+                        del waiting[next(place for place, one in enumerate(waiting) if one is job)]
+                        worker = self._worker()
                         busy[worker.pipe] = worker, job, time.monotonic()
                         worker.send(function, job)
                 self.running = [job for _, job, _ in busy.values()]

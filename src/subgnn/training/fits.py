@@ -10,10 +10,10 @@ import shutil
 import tempfile
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never, one_thread
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import ignore
-from subgnn.ragged import Ragged
 from subgnn.storage.files import json_digest
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
@@ -197,7 +196,7 @@ class _PieceJob:
     """A piece of the work that fits share (:meth:`~subgnn.models.interface.TrainableModel.shared_pieces`)."""
 
     common: Shared[_Common]
-    piece: Callable[[Graph, Ragged], None]
+    piece: Any
 
     def __str__(self) -> str:
         return "shared work"
@@ -215,7 +214,7 @@ class Fits:
     device: str
     stop: Stop = never
     _vectors: dict[str, str] = field(default_factory=dict)
-    _piece_seconds: dict[Any, float] = field(default_factory=dict)
+    _done: dict[tuple[Shared[_Common], Any], float] = field(default_factory=dict)  # seconds of pieces of shared work
 
     def job(self, entry: Entry, splits: NDArray[np.int8], **options: Any) -> FitJob:
         """A fit of a candidate; the final one is to the whole dataset."""
@@ -231,15 +230,17 @@ class Fits:
             function = lambda job: _run(job, end)  # noqa: E731 (it stays in this process)
         processes = self.engine.slots if isinstance(self.engine, LocalEngine) else 1
         engine: Any = nullcontext(self.engine)
-        while jobs:
+        waiting = jobs if isinstance(jobs, deque) else deque(jobs)
+        while waiting and not end():
             larger = []
             with engine as workers:
-                for job, result in workers.map(function, jobs, stop=end, seconds=seconds):
+                for job, result in workers.map(function, waiting, stop=end, seconds=seconds):
                     if processes > 1 and isinstance(result, Failure) and isinstance(result.error, MemoryLimitError):
                         larger.append(job)
                     else:
                         yield job, result
-            jobs, processes = larger, processes // 2
+            waiting.extend(larger)
+            processes //= 2
             engine = LocalEngine(processes, apart=True)
 
     def predictions(
@@ -252,7 +253,7 @@ class Fits:
         """What candidates predict for held-out subgraphs, in order, or None; final fits ``beside`` it come first."""
         found: list[NDArray[np.float32] | None] = [None] * len(wanted)
         jobs = [self.job(entry, splits, repeat=1, fold=i) for i, (entry, splits) in enumerate(wanted)]
-        for job, result in self.map([*beside, *jobs]):
+        for job, result in self.fit([*beside, *jobs]):
             if job.fold < 0:
                 receive(job, result)
             else:
@@ -282,44 +283,60 @@ class Fits:
                 found.throw()
             self._vectors[key] = found
 
-    def prepare(
-        self,
-        entries: Sequence[Entry],
-        *,
-        whole: bool = False,
-        beside: Sequence[FitJob] = (),
-        receive: Callable[[FitJob, Any], None] = ignore,
-    ) -> None:
-        """Do the work that fits of candidates share; fits ``beside`` it, which need none of it, come first."""
-        if self.engine.slots == 1:
-            return
-        dataset, common = (self.pool.given, self.whole) if whole else (self.pool.dataset, self.part)
-        stages = [_pieces(entry, dataset) for entry in entries]
-        for stage in zip_longest(*stages, fillvalue=[]):
-            pieces = dict.fromkeys(piece for some in stage for piece in some)
-            for job, found in self.map([*beside, *(_PieceJob(common, piece) for piece in pieces)]):
-                if isinstance(job, FitJob):
-                    receive(job, found)
-                elif isinstance(found, float) and not whole:  # what failed is computed again by a fit, which reports it
-                    self._piece_seconds[job.piece] = found
-            beside = ()
+    def fit(self, jobs: Sequence[FitJob], *, seconds: float = math.inf) -> Iterator[tuple[FitJob, Any]]:
+        """Yield fits with their results, as :meth:`map` does; processes divide the work that the fits share.
 
-    def shares_little(self, entry: Entry) -> bool:
-        """Whether fits of a candidate share no work but statistics of subgraphs."""
-        return all(piece.is_small for stage in _pieces(entry, self.pool.dataset) for piece in stage)
+        A fit starts when the work that its candidate needs is done; one that needs none fills idle processes.
+        """
+        if self.engine.slots == 1:
+            yield from self.map(jobs, seconds=seconds)
+            return
+        stages = {key: self._stages(job) for key, job in {(job.common, job.name): job for job in jobs}.items()}
+        little = {key for key, pieces in stages.items() if all(piece.is_small for stage in pieces for piece in stage)}
+        held, waiting, begun = list(jobs), deque[Any](), set(self._done)
+
+        def rank(job: FitJob | _PieceJob) -> int:
+            if isinstance(job, _PieceJob):
+                return 0 if job.piece.is_small else 2
+            # With little time, a candidate that needs little of this work is the answer.
+            return 1 if job.fold <= 0 and (job.common, job.name) in little else 3 + job.fold
+
+        def release() -> None:
+            """Let what waits for nothing more run."""
+            ready: list[FitJob | _PieceJob] = []
+            for (common, _), pieces in stages.items():
+                while pieces and self._done.keys() >= {(common, piece) for piece in pieces[0]}:
+                    del pieces[0]
+                needed = {(common, piece): None for stage in pieces[:1] for piece in stage}
+                ready += [_PieceJob(*key) for key in needed if key not in begun]
+                begun.update(needed)
+            ready += [job for job in held if not stages[job.common, job.name]]
+            held[:] = [job for job in held if stages[job.common, job.name]]
+            ranked = sorted([*waiting, *ready], key=rank)
+            waiting.clear()
+            waiting.extend(ranked)
+
+        release()
+        for job, result in self.map(waiting, seconds=seconds):
+            if isinstance(job, FitJob):
+                yield job, result
+            else:  # what failed is computed again by a fit, which reports it
+                self._done[job.common, job.piece] = result if isinstance(result, float) else 0.0
+                release()
 
     def shared_seconds(self, entry: Entry) -> float:
-        """Seconds of the work that :meth:`prepare` did for a candidate, other than that which the graph alone needs."""
-        found = {piece for stage in _pieces(entry, self.pool.dataset) for piece in stage if not piece.of_graph}
-        return sum(self._piece_seconds.get(piece, 0.0) for piece in found)
+        """Seconds of the shared work that was done for a candidate, other than that which the graph alone needs."""
+        stages = self._stages(FitJob(self.part, entry.name, entry.recipe, np.empty(0, np.int8), self.device))
+        found = {piece for stage in stages for piece in stage if not piece.of_graph}
+        return sum(self._done.get((self.part, piece), 0.0) for piece in found)
+
+    def _stages(self, job: FitJob) -> list[list[Any]]:
+        """The shared work that a fit needs: stages, one after the other, of pieces that can be done at once."""
+        dataset = self.pool.dataset if job.common is self.part else self.pool.given
+        return trainable_model_of(job.recipe).shared_pieces(job.recipe, dataset.graph, dataset.subgraphs.nodes)
 
     def _file(self, entry: Entry) -> str:
         return self._vectors.get(vectors_key(entry.recipe), "")
-
-
-def _pieces(entry: Entry, dataset: Dataset) -> list[list[Any]]:
-    model = trainable_model_of(entry.recipe)
-    return model.shared_pieces(entry.recipe, dataset.graph, dataset.subgraphs.nodes)
 
 
 def _run(job: FitJob | _VectorsJob | _PieceJob, stop: Stop | None = None) -> Any:

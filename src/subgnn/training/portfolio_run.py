@@ -342,8 +342,6 @@ class _Training:
             final = [self.fits.job(row, self.pool.whole()) for row in members]
             return self.fits.predictions(parts, beside=final, receive=receive)
 
-        if self.fits.whole is not self.fits.part:
-            self.fits.prepare([row for row in members if row.is_simple], whole=True)
         curve = None
         if self._has_time_for_curve(members):
             full, folds = answer.given.mixed(answer.choice.weights)[0], self.options.recipe.auto.folds

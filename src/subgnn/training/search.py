@@ -85,11 +85,6 @@ class Search:
         simple = [entry for entry in self._open() if entry.is_simple]
         networks = [entry for entry in self._open() if not entry.is_simple]
         self.on_change("work that candidates share")
-        # With little time, one that needs little of this work is the answer.
-        first = {entry.name: entry for entry in simple if self.fits.shares_little(entry)}
-        self.fits.prepare(list(first.values()))
-        beside = [self.fits.job(entry, self._of(0)[0], repeat=0, fold=0) for entry in first.values()]
-        self.fits.prepare(simple, beside=beside, receive=lambda job, found: self._receive(first[job.name], job, found))
         # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.
         early = [entry for entry in networks[:1] if self.fits.device == "cuda" and not vectors_key(entry.recipe)]
         folds = range(len(self._of(0)))
@@ -168,7 +163,7 @@ class Search:
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
         # One that takes more than this could not be finished on all folds.
         longest = self.budget.seconds / 2
-        for job, found in self.fits.map(jobs, seconds=longest):
+        for job, found in self.fits.fit(jobs, seconds=longest):
             self._receive(by_name[job.name], job, found)
             self._show()
             if not self._has_time(while_time):
@@ -257,4 +252,4 @@ class Search:
         return checked
 
     def _show(self) -> None:
-        self.on_change(", ".join(map(str, self.fits.engine.running)))
+        self.on_change(", ".join(dict.fromkeys(map(str, self.fits.engine.running))))
