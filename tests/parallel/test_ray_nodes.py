@@ -15,7 +15,7 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.inference import predictor as pieces
+from subgnn.inference import pooled as pieces
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
@@ -55,7 +55,7 @@ def work(job):
     what, value = job
     if what == "square":
         return value * value
-    if what == "shared":
+    if what == "shared":  # not fetched by the job: Ray had it there
         return type(value).__name__, bool(value.get().flags.writeable), int(value.get().sum())
     if what == "resources":
         return ray.get_runtime_context().get_assigned_resources()
@@ -86,7 +86,7 @@ def test_jobs(engine, tmp_path, monkeypatch):
     assert isinstance(found[jobs[2]], Failure)
     assert found[jobs[2]].message.startswith("the job was lost on the cluster 2 times: ")
     assert (tmp_path / "died").read_text() == "xx"
-    assert found[jobs[3]] == ("Placed", False, sum(range(10**6)))
+    assert found[jobs[3]] == ("Held", False, sum(range(10**6)))
     assert found[jobs[4]].message.startswith("a worker failed: ")
     assert "pickle" in found[jobs[4]].message
     assert found[jobs[5]] == {"CPU": 1.0, "memory": float(engine.memory)}

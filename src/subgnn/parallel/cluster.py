@@ -2,16 +2,18 @@
 
 Ray runs a job again, on another machine, when its machine or process is lost. A value placed by ``share`` is stored
 once on each machine, in shared memory, where arrays are read without a copy. A job reserves a core and a share of a
-machine's memory. Anyone who reaches the ports of a Ray cluster can run code on it, so a cluster belongs on a private
-network. The Ray that :class:`RayEngine` starts listens on 127.0.0.1 only, requires a secret token, and has neither a
-dashboard nor usage reports.
+machine's memory, and Ray prefers machines that have the values it needs. Anyone who reaches the ports of a Ray cluster
+can run code on it, so a cluster belongs on a private network. The Ray that :class:`RayEngine` starts listens on
+127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage reports.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import os
+import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ from subgnn.parallel.engine import (
     Engine,
     EngineName,
     Failure,
+    Held,
     Job,
     LocalEngine,
     Result,
@@ -171,7 +174,8 @@ class RayEngine(Engine):
                 most = self._processes or (1 if limited else _JOBS_PER_SLOT) * self.slots
                 while waiting and len(given) < most:
                     job = waiting.popleft()
-                    given[remote.remote(function, job, self.memory)] = job, time.monotonic()
+                    packed, values = _pack(job)
+                    given[remote.remote(function, packed, self.memory, *values)] = job, time.monotonic()
                 self.running = [job for job, _ in given.values()]
                 ended, _ = ray.wait(list(given), num_returns=1, timeout=LOOK_SECONDS if limited else None)
                 for reference in ended:
@@ -208,7 +212,7 @@ class RayEngine(Engine):
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[Value]):
-    """A value in the memory of a cluster, which a machine fetches for the first job there that needs it."""
+    """A value in the memory of a cluster; a job that holds one finds the value itself in its place."""
 
     reference: Any
 
@@ -220,9 +224,36 @@ class Placed(Generic[Value]):
         return value
 
 
-def _run(function: Callable[[Any], Any], job: Any, memory: int) -> Any:
+def _pack(job: Any) -> tuple[bytes, list[Any]]:
+    """A job without its placed values, and references to these.
+
+    Ray fetches values that are arguments of their own before it starts a job, and prefers machines that have them.
+    """
+    file, references = io.BytesIO(), []
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value: Any) -> int | None:
+            if not isinstance(value, Placed):
+                return None
+            references.append(value.reference)
+            return len(references) - 1
+
+    Pickler(file, pickle.HIGHEST_PROTOCOL).dump(job)
+    return file.getvalue(), references
+
+
+def _unpack(packed: bytes, values: Sequence[Any]) -> Any:
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, number: int) -> Held[Any]:
+            return Held(values[number])
+
+    return Unpickler(io.BytesIO(packed)).load()
+
+
+def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
+    """Run one job in a worker."""
     with one_thread(), memory_limit(memory):
-        return attempt(function, job)
+        return attempt(function, _unpack(packed, values))
 
 
 def _import_ray(*, loopback: bool) -> Any:
