@@ -15,7 +15,7 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.inference import pooled as pieces
+from subgnn.inference import predictor as pieces
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
