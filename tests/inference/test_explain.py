@@ -100,6 +100,7 @@ def test_topology_is_explained_by_its_statistics():
     assert {name: items[name].value for name in expected} == pytest.approx(expected)
     triangles = {tuple(sorted(edge)) for edge in inside.edges if set(inside[edge[0]]) & set(inside[edge[1]])}
     assert set(items["mean clustering inside"].edges) == {(str(a), str(b)) for a, b in triangles}
+    assert json.loads(json.dumps(found.to_json())) == found.to_json()  # so that records of it can be verified
     sizes = np.array([len(row) for row in known])
     size = items["number of nodes"]
     assert (size.median, size.share_below, size.share_above) == pytest.approx(

@@ -214,7 +214,7 @@ class Explanation:
         def plain(name: str, value: Any) -> Any:
             if name in ("logits", "probabilities", "contributions", "probability_changes", "scores"):
                 return by_class(value)
-            return list(value) if isinstance(value, tuple) else value
+            return [plain(name, one) for one in value] if isinstance(value, tuple) else value
 
         def item(one: Contribution) -> dict[str, Any]:
             values = {name: getattr(one, name) for name in (*one.__slots__, *Contribution.__slots__)}
