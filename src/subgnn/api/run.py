@@ -136,10 +136,8 @@ class Run:
     ) -> pd.DataFrame:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
-        Known subgraphs are those of the run's dataset: training, validation and, with ``include_test``, test.
-
-        Args:
-            by: ``place``, the same part of the graph; ``nodes``, shared nodes; ``class``, the vectors of the run.
+        They are the run's training, validation and, with ``include_test``, test subgraphs; nearest ``by`` ``place``,
+        the same part of the graph; ``nodes``, shared nodes; or ``class``, the vectors of the run.
         """
         options = SearchOptions(top, include_test, by)
         query = self._query(subgraphs, unknown).as_of(self.predictor.as_of_step)
@@ -152,11 +150,9 @@ class Run:
     def explain(
         self, subgraphs: Subgraphs, *, max_nodes: int = 500, max_anchors: int = 100, unknown: Unknown = "error"
     ) -> list[Explanation]:
-        """Contributions of nodes, components, channels and anchors to the prediction of each subgraph.
+        """Contributions of nodes, components, channels and the most important anchors to each prediction.
 
-        Args:
-            max_nodes: skip per-node contributions for subgraphs with more nodes.
-            max_anchors: how many anchors to list, the most important first.
+        Subgraphs of more than ``max_nodes`` nodes have no contributions of single nodes.
         """
         from subgnn.inference.explain import Explainer
 
@@ -201,9 +197,7 @@ class Run:
     def update(self, graph: Any, out: str | Path, *, subgraphs: Source | None = None) -> Run:
         """Fit the chosen models again on a graph that has grown, as ``subgnn update`` does, and open the new run.
 
-        Args:
-            graph: as in :func:`load`.
-            subgraphs: a table with further labelled subgraphs.
+        The graph is given as in :func:`load`; ``subgraphs`` is a table with further labelled ones.
         """
         from subgnn.api.update import update_run
 
@@ -396,9 +390,7 @@ def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
 def draw(graph: Any, nodes: Iterable[Any], *, neighbors: int = 30) -> Picture:
     """A drawing of one subgraph and its neighbours, which a notebook shows; :meth:`Run.draw` adds those of a model.
 
-    Args:
-        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
-        neighbors: how many nodes to draw besides those of the subgraph.
+    The graph is one of this library or another one, a dataset, a table of edges, or the path of any of them.
     """
     from subgnn.reports.drawing import draw as lay_out
     from subgnn.reports.drawing import picture
@@ -423,10 +415,9 @@ def embed_subgraphs(
     ``subgnn embed --model``, or :func:`train` the recipe.
 
     Args:
-        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
+        graph: as in :func:`draw`.
         recipe: ``unsupervised``, or a .toml file.
         settings: overrides, such as ``{"vectors.width": 64}``.
-        seed: of references and of training.
 
     Example:
         >>> import networkx as nx

@@ -49,12 +49,7 @@ def print_line(text: str) -> None:
 
 
 def print_next(*words: object) -> None:
-    """Print the command of subgnn to give next.
-
-    Example:
-        >>> print_next("data", "check", "my folder")
-        next: subgnn data check 'my folder'
-    """
+    """Print the command of subgnn to give next."""
     print_line(f"next: {command_line(words)}")
 
 
@@ -64,14 +59,7 @@ def command_line(words: Iterable[object]) -> str:
 
 
 def continuing_command(words: Sequence[str]) -> str:
-    """The command that continues an interrupted one; empty if it would start again.
-
-    Example:
-        >>> continuing_command(["train", "my_folder", "--out", "run"])
-        'subgnn train my_folder --out run --resume'
-        >>> continuing_command(["predict", "run", "--subgraphs", "new.tsv", "--out", "predictions.tsv"])
-        ''
-    """
+    """The command that continues an interrupted one; empty if it would start again."""
     for name, options in _CONTINUING.items():
         if words[: len(name)] == list(name):
             return command_line([*words, *(option for option in options if option not in words)])

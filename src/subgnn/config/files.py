@@ -156,13 +156,6 @@ def _with_channels(entries: Sequence[Mapping[str, Any]], entry: str, text: str) 
 
     A channel is a letter of the paper or a kind, on both sides unless it names one; one that the recipe does not have
     gets 15 anchors a side.
-
-    Example:
-        >>> has = [{"kind": "structure", "side": "border", "num_anchors": 9, "similarity": ""}]
-        >>> [(one["kind"], one["side"], one["num_anchors"]) for one in _with_channels(has, "", "S, P/internal")]
-        [('structure', 'internal', 15), ('structure', 'border', 9), ('position', 'internal', 15)]
-        >>> _with_channels(has, "S/border", "20")[0]["num_anchors"]
-        20
     """
     name, _, key = entry.partition(".")
     if not entry:

@@ -24,10 +24,10 @@ import threading
 import time
 import traceback
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import forkserver, get_context, parent_process, set_forkserver_preload
@@ -36,7 +36,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
 
 from subgnn.errors import UserError
 from subgnn.parallel.interrupts import raise_on_signals
@@ -100,7 +100,7 @@ class Shared(Protocol[Value_co]):
         """The value; called in a worker."""
 
 
-class Engine(ABC):
+class Engine(AbstractContextManager["Engine"]):
     """Runs jobs; for a ``with`` block. ``running`` are the jobs that run now, as far as is known."""
 
     running: Sequence[Any] = ()
@@ -128,9 +128,6 @@ class Engine(ABC):
         no further job is started and those that run are killed, if they run in processes of their own; so is a job that
         runs for more than ``seconds``, which fails.
         """
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

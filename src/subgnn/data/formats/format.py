@@ -1,8 +1,9 @@
 """The interface of a dataset format, and what a caller states about a file: columns of tables, how labels are written.
 
-The column of a table for a role is named by the caller, or guessed from likely titles.
+The column of a table for a role is named by the caller, or guessed from the likely titles in columns.tsv.
 """
 
+import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,18 +24,6 @@ from subgnn.task import TaskName
 Unknown = Literal["error", "drop"]
 """What to do with nodes that are not in the graph."""
 _SHOWN = 12
-_ENDS = ("source target", "src dst", "source destination", "from to", "u v", "tail head", "start end")
-_PAIRS = (
-    *((a, b) for a, b in (pair.split() for pair in (*_ENDS, "sender receiver", "payer payee"))),
-    ("official_symbol_interactor_a", "official_symbol_interactor_b"),
-    ("interactor_a", "interactor_b"),
-    *(
-        (f"{word}{join}{a}", f"{word}{join}{b}")
-        for join in ("", "_")
-        for word in ("node", "gene", "protein", "symbol", "id")
-        for a, b in ("12", "ab")
-    ),
-)
 
 
 class _Role(NamedTuple):
@@ -45,31 +34,12 @@ class _Role(NamedTuple):
     likely: tuple[str, ...]
 
 
-_GENES = "gene_symbol hgnc_symbol symbol gene_name gene_id gene genes entrez_id entrez"
-_SETS = "subgraph subgraph_id subgraph_name gene_set geneset gene_set_name set_name set_id set pathway pathway_id"
-_GROUPS = (
-    "pathway_name term term_id module community cluster complex group group_id case case_id alert alert_id name id"
-)
-_MEMBERS = f"node nodes node_id node_ids node_name member members {_GENES} protein proteins protein_id uniprot"
-_TIMES = "time timestamp date datetime"
-_ROLES = {
-    role: _Role(noun, option, tuple(likely.split()))
-    for role, noun, option, likely in (
-        ("source", "source", "--source", " ".join(a for a, _ in _PAIRS)),
-        ("target", "target", "--target", " ".join(b for _, b in _PAIRS)),
-        ("weight", "weight", "--weight", "weight weights edge_weight combined_score score confidence amount"),
-        ("type", "edge type", "--edge-type", "type relation etype edge_type relation_type"),
-        ("time", "edge time", "--edge-time", _TIMES),
-        ("subgraph", "subgraph", "--subgraph-column", f"{_SETS} {_GROUPS} id"),
-        ("node", "node", "--node-column", f"{_MEMBERS} account user user_id item"),
-        ("label", "label", "--label-column", "label labels class category y outcome target"),
-        ("split", "split", "--split-column", "split partition subset fold"),
-        ("subgraph_time", "time", "--time-column", _TIMES),
-        ("absent", "absent", "", "absent absent_nodes"),
-        ("node_id", "node", "--node-id", f"id node node_id name node_name {_GENES}"),
-        ("alias", "alias", "", "alias aliases synonym synonyms alias_symbol prev_symbol previous_symbol"),
-    )
-}
+with (Path(__file__).parent / "columns.tsv").open(encoding="utf-8", newline="") as _file:
+    _ROLES = {
+        row["role"]: _Role(row["noun"], row["option"], tuple(row["titles"].split()))
+        for row in csv.DictReader(_file, delimiter="\t")
+    }
+_PAIRS = tuple(zip(_ROLES["source"].likely, _ROLES["target"].likely, strict=True))
 _NODE_WORDS = {
     word
     for role in ("source", "target", "node", "node_id")
