@@ -112,25 +112,14 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
     if first.absent is not None or second.absent is not None:
         nodes = with_absent(nodes, together(absent_rows(first.nodes), absent_rows(second.nodes)))
 
-    def arrays(name: str) -> Any:
-        columns = [getattr(one, name) for one in (first, second)]
-        return None if any(column is None for column in columns) else np.concatenate(columns)
-
-    def texts(name: str) -> Strings | None:
-        columns = [getattr(one, name) for one in (first, second)]
-        return None if None in columns else Strings.of([text for column in columns for text in column])
-
-    return SubgraphSet(
-        nodes,
-        task,
-        targets,
-        classes,
-        arrays("splits"),
-        texts("names"),
-        texts("groups"),
-        arrays("times"),
-        {title: [*first.columns[title], *second.columns[title]] for title in first.columns if title in second.columns},
-    )
+    shared = [title for title in first.columns if title in second.columns]
+    more: dict[str, Any] = {"columns": {title: [*first.columns[title], *second.columns[title]] for title in shared}}
+    for name in ("splits", "names", "groups", "times"):
+        one, other = getattr(first, name), getattr(second, name)
+        if one is not None and other is not None:
+            texts = isinstance(one, Strings)
+            more[name] = Strings.of([*one, *other]) if texts else np.concatenate([one, other])
+    return SubgraphSet(nodes, task, targets, classes, **more)
 
 
 def settled(recipe: Recipe, spec: ModelSpec, members: dict[str, ModelSpec]) -> Recipe:

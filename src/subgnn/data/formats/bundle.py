@@ -235,7 +235,7 @@ def _fits(dataset: Dataset) -> bool:
     graph, subgraphs, targets = dataset.graph, dataset.subgraphs, dataset.subgraphs.targets
     n, count, classes, (rows, texts) = graph.num_nodes, len(subgraphs), subgraphs.num_classes, _ragged_parts(dataset)
     kinds = {
-        "unlabelled": targets is None,
+        "unlabelled": True,
         "regression": _is_array(targets, np.float64) and classes == 0,
         "multi-label": _is_array(targets, np.uint8, ndim=2) and targets is not None and targets.shape[1] == classes,
         "binary": _is_array(targets, np.int32) and classes == 2,
@@ -244,32 +244,29 @@ def _fits(dataset: Dataset) -> bool:
     columns = (targets, subgraphs.splits, subgraphs.times, subgraphs.names, subgraphs.groups, subgraphs.absent)
     return (
         kinds[subgraphs.task]
+        and (targets is None) == (subgraphs.task == "unlabelled")
         and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in rows + texts)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in rows + texts)
         and all(r.values.dtype == np.int32 for r in rows)
         and all(text.values.dtype == np.uint8 for text in texts)
         and all(
             one.num_nodes == n
-            and (one.weights is None or _is_array(one.weights, np.float32))
-            and _are_times(one.times)
+            and _is_array(one.weights, np.float32)
+            and _is_array(one.times, np.int64, np.float64)
             and all(array is None or len(array) == len(one.neighbors) for array in (one.weights, one.times))
             for one in (graph, *graph.layers)
         )
         and len(set(graph.types)) == len(graph.types) <= MAX_TYPES
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
-        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8))
-        and _are_times(subgraphs.times)
+        and _is_array(subgraphs.splits, np.int8)
+        and _is_array(subgraphs.times, np.int64, np.float64)
         and all(column is None or len(column) == count for column in columns)
     )
 
 
-def _are_times(array: NDArray[Any] | None) -> bool:
-    return array is None or _is_array(array, np.int64) or _is_array(array, np.float64)
-
-
-def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int = 1) -> bool:
-    return array is not None and array.dtype == dtype and array.ndim == ndim
+def _is_array(array: NDArray[Any] | None, *types: type, ndim: int = 1) -> bool:
+    return array is None or (array.dtype in types and array.ndim == ndim)
 
 
 def _ragged_parts(dataset: Dataset) -> tuple[list[Ragged], list[Ragged]]:
