@@ -48,7 +48,7 @@ from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram, row_blocks
 from subgnn.models.kernel_machines.regression import fit_outputs
-from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, subgraph_blocks, view_of
+from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, subgraph_blocks, views_of
 from subgnn.models.kernel_machines.views import (
     ABSENT,
     TOPOLOGY,
@@ -316,9 +316,7 @@ class ViewSource(HostSource):
         if damping not in self._views:
             settings = replace(self.settings, damping=damping)
             options: dict[str, Any] = {"keep": self._keep, "stored": self.stored, "on_progress": on_progress}
-            self._views[damping] = {
-                view: view_of(self.graph, self.nodes, view, settings, **options) for view in self.settings.views
-            }
+            self._views[damping] = views_of(self.graph, self.nodes, settings, **options)
         return self._views[damping]
 
     def prepare(self, damping: float, *, on_progress: OnProgress = ignore) -> None:

@@ -10,7 +10,7 @@ and are needed whenever the model is opened.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -282,11 +282,18 @@ class _Diffusion:
         return _shared(f"{self.key}-{number}", lambda: _diffuse(self.walks, some, self.settings), width=width)
 
 
+def views_of(graph: Graph, nodes: Ragged, settings: DiffusionSettings, **options: Any) -> dict[str, Rows]:
+    """The views that the settings list, by name, as :func:`view_of` gives them; those of one diffusion share it."""
+    diffusions: dict[str, Callable[[], Matrix]] = {}
+    return {view: view_of(graph, nodes, view, settings, diffusions, **options) for view in settings.views}
+
+
 def view_of(
     graph: Graph,
     nodes: Ragged,
     view: str,
     settings: DiffusionSettings,
+    diffusions: dict[str, Callable[[], Matrix]] | None = None,
     *,
     keep: bool = False,
     stored: bool = False,
@@ -295,10 +302,12 @@ def view_of(
     """A view of subgraphs, each as of its own time if it has one.
 
     Args:
+        diffusions: those that other views of the same subgraphs share, by the name of the view ``walk`` of each.
         keep: leave what is computed to other fits to the same subgraphs.
         stored: keep diffusions in the cache folder, too, unless they are few or of several times; of those that are
             not left to other fits, walks from single nodes.
     """
+    name = view
     view, nodes = view_and_rows(view, nodes)
     if times_of(nodes) is not None:
         return _view_at_own_times(graph, nodes, view, settings, keep=keep)
@@ -309,10 +318,9 @@ def view_of(
     if kind in DIFFUSED:
         diffusion = _Diffusion(walks_of(graph, way), nodes, settings)
         key = f"{diffusion.key}-{kind}" if keep else ""
-
-        def base() -> Matrix:
-            return diffusion(keep=keep, stored=stored, on_progress=on_progress)
-
+        base: Callable[[], Matrix] = cache(partial(diffusion, keep=keep, stored=stored, on_progress=on_progress))
+        if diffusions is not None:
+            base = diffusions.setdefault(name.replace(kind, "walk", 1), base)
         return Rows(count, base, _of_kind(kind, diffusion.walks, settings.damping), key=key)
     if kind == TOPOLOGY:
         edges = {"weighted": settings.weighted, "directed": settings.directed}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -45,7 +45,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
-from subgnn.models.kernel_machines.rows import Rows, subgraph_blocks, view_of
+from subgnn.models.kernel_machines.rows import Rows, subgraph_blocks, views_of
 from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     VIEWS,
@@ -113,7 +113,7 @@ def reference_views(
     graph: Graph, references: Ragged, settings: DiffusionSettings, *, stored: bool = False
 ) -> list[Rows]:
     """The views of the references, from this process's cache if they are there."""
-    return [view_of(graph, references, view, settings, keep=True, stored=stored) for view in settings.views]
+    return list(views_of(graph, references, settings, keep=True, stored=stored).values())
 
 
 class VectorSpace:
@@ -123,20 +123,21 @@ class VectorSpace:
         references: m sets. basis: (m, components). centre: (components,), what is subtracted from all.
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, graph: Graph, *, stored: bool = False) -> None:
         spec, arrays = checkpoint.spec, (checkpoint.weights[name].cpu().numpy() for name in SPACE)
         nodes, offsets, with_mean, lengths, mean, deviation, self.basis, self.centre = arrays
         self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
         self.kernel = Reference(spec.of(DiffusionSettings).kernel, with_mean, lengths, sharpness=_SHARPNESS)
         self.settings, self.width = spec.of(DiffusionSettings), spec.of(VectorSettings).width
+        self.graph, self.known = graph, reference_views(graph, self.references, self.settings, stored=stored)
 
-    def __call__(self, graph: Graph, nodes: Ragged) -> NDArray[np.float32]:
+    def __call__(self, nodes: Ragged) -> NDArray[np.float32]:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
-        known = reference_views(graph, self.references, self.settings)
+        graph, known = self.graph, self.known
         found = np.zeros((len(nodes), self.width), np.float32)
         for block in subgraph_blocks(nodes, graph, self.settings):
             some, rows = nodes.take(block), found[block[0] : block[-1] + 1]
-            views = [view_of(graph, some, view, self.settings) for view in self.settings.views]
+            views = list(views_of(graph, some, self.settings).values())
             products = [
                 b.products_with(a.values, c) for a, b, c in zip(views, known, self.kernel.with_mean, strict=True)
             ]
@@ -145,6 +146,9 @@ class VectorSpace:
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)
             rows[:, SUBGRAPH_STATISTICS:][:, : self.basis.shape[1]] = kernel @ self.basis - self.centre
         return found
+
+
+_space_of = lru_cache(maxsize=1)(VectorSpace)
 
 
 def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, Floats]:
@@ -240,8 +244,7 @@ class UnsupervisedModel(TensorModel):
 
     def on_open(self, network: Probe, graph: Graph, context: LoadContext) -> None:
         """Compute the views of the references, or read them from the cache folder."""
-        space = VectorSpace(network.checkpoint)
-        reference_views(graph, space.references, space.settings, stored=context.cache)
+        VectorSpace(network.checkpoint, graph, stored=context.cache)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
@@ -278,7 +281,7 @@ class VectorRows(HostSource):
 
     @cached_property
     def _rows(self) -> Tensor:
-        return torch.from_numpy(VectorSpace(self._checkpoint)(self._graph, self._nodes))
+        return torch.from_numpy(_space_of(self._checkpoint, self._graph)(self._nodes))
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         return self._rows[torch.from_numpy(rows)].to(self.device)
