@@ -34,8 +34,9 @@ class Bar:
         return Callbacks(self.epoch, self.prepare, self.pretrain, self.leaderboard)
 
     def prepare(self, what: str, done: int, total: int) -> None:
-        """Show the progress of a stage of the preparation."""
-        self._show(what, done, total, "")
+        """Show the progress of a stage of the preparation, and how much of it is done in a second."""
+        speed = next((task.speed for task in self._bar.tasks if task.id == self._task and what == self._what), None)
+        self._show(what, done, total, f"{speed:,.0f}/s" if speed else "")
 
     def step(self, what: str, step: str) -> None:
         """Show a step of work whose length is unknown."""

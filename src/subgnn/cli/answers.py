@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from subgnn.api.options import Aliases, Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
+from subgnn.api.progress import progress_bar
 from subgnn.cli.options import (
     DataPath,
     ForceFlag,
@@ -140,14 +141,17 @@ def embed_subgraphs(
     from subgnn.inference.answers import write_embeddings, write_embeddings_without_labels
 
     files = options.files(out)
-    if recipe is None:
-        count, width = write_embeddings(run, files)
-    else:
-        from subgnn.data.read_tables import read_graph_of
-        from subgnn.models.recipes import find_recipe
+    with progress_bar() as bar:
+        if recipe is None:
+            count, width = write_embeddings(run, files, on_progress=bar.prepare)
+        else:
+            from subgnn.data.read_tables import read_graph_of
+            from subgnn.models.recipes import find_recipe
 
-        chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
-        count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
+            chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
+            count, width = write_embeddings_without_labels(
+                graph, files, chosen, seed=seed, model=model, on_progress=bar.prepare
+            )
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     options.report(run, out, words, num_subgraphs=count, width=width)
     if model is not None and not options.json and out != STANDARD_STREAM:

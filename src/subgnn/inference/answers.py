@@ -27,9 +27,10 @@ from subgnn.data.values import check_times
 from subgnn.errors import DataError
 from subgnn.inference.open import OpenedRun, export_run, fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.models.interface import BATCH
+from subgnn.models.interface import BATCH, TrainableModel
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.memory import share
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import write_npy
 from subgnn.storage.files import atomic_write, input_file, refuse_existing
@@ -168,6 +169,7 @@ class AnswerTable:
         *,
         min_known: float = 0.0,
         members: bool = True,
+        on_progress: OnProgress = ignore,
     ) -> Self:
         """One row per subgraph with a share of at least ``min_known`` known nodes: what ``answer`` gives for it."""
         query.refuse_empty()
@@ -176,6 +178,7 @@ class AnswerTable:
 
         def parts() -> Iterator[Part]:
             for rows, there, nodes in query.parts(size, min_known=min_known):
+                on_progress("subgraphs", rows.start, len(query))
                 values = answer(nodes) if len(there) else [[] for _ in own]
                 yield [
                     list(map(str, rows)) if names is None else names[rows.start : rows.stop],
@@ -183,6 +186,7 @@ class AnswerTable:
                     *(column[rows.start : rows.stop] for _, _, column in joined),
                     *([[query.text(row) for row in rows]] if members else []),
                 ]
+            on_progress("subgraphs", len(query), len(query))
 
         columns = [(Column("name"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
         return cls.titled([*columns, *[(Column("members"), "")] * members], parts())
@@ -218,14 +222,19 @@ def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
     return [found.get(place) for place in range(count)]
 
 
-def vector_table(predictor: Predictor, query: Query) -> AnswerTable:
+def vector_table(
+    predictor: Predictor, query: Query, *, members: bool = True, on_progress: OnProgress = ignore
+) -> AnswerTable:
     """The vector of each subgraph."""
     query = query.as_of(predictor.as_of_step)
     query.refuse_empty()
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
     width = predictor.embeddings(first).shape[1]
     column = Column("vector", float, width), ""
-    return AnswerTable.of(query, [column], lambda nodes: [predictor.embeddings(nodes)], chunk_size(predictor.spec))
+    quick = isinstance(predictor.model, TrainableModel) and predictor.model.is_fitted_in_one_go
+    size = BATCH if quick else chunk_size(predictor.spec)
+    how: dict[str, Any] = {"members": members, "on_progress": on_progress}
+    return AnswerTable.of(query, [column], lambda nodes: [predictor.embeddings(nodes)], size, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,15 +296,21 @@ class Files:
             write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
 
 
-def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
+def write_embeddings(run: Path, files: Files, *, on_progress: OnProgress = ignore) -> tuple[int, int]:
     """Write :func:`vector_table`, or the vectors alone as .npy, and return the shape of the vectors."""
     files.output_format(others=[_NPY])
     predictor = files.open(run).predictor
-    return _write_vectors(predictor, files.read(predictor), files)
+    return _write_vectors(predictor, files.read(predictor), files, on_progress)
 
 
 def write_embeddings_without_labels(
-    graph: Graph, files: Files, recipe: Recipe, *, seed: int = 0, model: Path | None = None
+    graph: Graph,
+    files: Files,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    model: Path | None = None,
+    on_progress: OnProgress = ignore,
 ) -> tuple[int, int]:
     """Fit a model without labels to the subgraphs of the file; write their vectors and, with ``model``, an export."""
     files.output_format(others=[_NPY])
@@ -307,11 +322,12 @@ def write_embeddings_without_labels(
     fitted = fit_without_labels(graph, query.matched.nodes.take(there), recipe, seed=seed)
     if model is not None:
         export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
-    return _write_vectors(fitted.predictor, query, files)
+    return _write_vectors(fitted.predictor, query, files, on_progress)
 
 
-def _write_vectors(predictor: Predictor, query: Query, files: Files) -> tuple[int, int]:
-    table, form = vector_table(predictor, query), files.output_format(others=[_NPY])
+def _write_vectors(predictor: Predictor, query: Query, files: Files, on_progress: OnProgress) -> tuple[int, int]:
+    form = files.output_format(others=[_NPY])
+    table = vector_table(predictor, query, members=form is not None, on_progress=on_progress)
     if form is None:
         with atomic_write(files.out, overwrite=files.overwrite) as temporary:
             write_npy(temporary, (np.asarray(part[1], np.float32) for part in table.parts))
