@@ -257,7 +257,7 @@ def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -
     """
     pieces = joined.split("-")
     found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces
-    if not all(piece.strip() for piece in found):
+    if not all(map(str.strip, found)):
         what = f"a '-' without a node on both sides in {excerpt(joined)}"
         raise DataError(what, hint="join nodes with a single '-', such as 0-1")
     return found

@@ -7,11 +7,12 @@ nodes that were looked for and not found: true or false in a long table, a list 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -179,10 +180,10 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
-    lists, absent = _split_all(cells, separator, graph, table.place), None
+    lists, absent = list(_split_all(cells, separator, graph, table.place)), None
     if "absent" in found:
         given = [cell or "" for cell in table.cells(found["absent"], "absent").to_pylist()]
-        absent = _split_all(given, separator, graph, table.place, empty=True)
+        absent = list(_split_all(given, separator, graph, table.place, empty=True))
     return replace(_wide(table, found, names, cells, lists, absent), times=times)
 
 
@@ -310,10 +311,14 @@ def encode_texts(
     lists: Iterable[Sequence[str]], absent: Iterable[Sequence[str]] | None = None
 ) -> tuple[list[str], Ragged, Ragged | None]:
     """The texts of nodes, each once, and the places of those of each list, and of each list of absent nodes."""
-    texts: dict[str, int] = {}
+    texts = defaultdict[str, int](count().__next__)
 
     def encoded(given: Iterable[Sequence[str]]) -> Ragged:
-        return Ragged.from_rows([[texts.setdefault(text, len(texts)) for text in row] for row in given])
+        codes, lengths = array("i"), array("q")
+        for row in given:
+            codes.extend(map(texts.__getitem__, row))
+            lengths.append(len(row))
+        return Ragged.from_lengths(np.array(codes), np.array(lengths))
 
     nodes, lacking = encoded(lists), None if absent is None else encoded(absent)
     return list(texts), nodes, lacking
@@ -356,13 +361,14 @@ def _from_lines(
     path: Path, graph: Graph, options: ReadOptions, wanted: Sequence[str], *, ids_from: int | None = None
 ) -> Members:
     """Lines as in subgraphs.tsv; in a dataset folder, digits are ids although nodes have names, from ``ids_from``."""
-    cells, lines = [], []
+    fields, cells, lines = [], [], array("q")
     for number, line in read_lines(path, encoding=options.encoding):
-        cells.append([cell.strip() for cell in line.split("\t")])
+        first, *others = line.split("\t")
+        fields.append(first.strip())
+        cells.append(tuple(map(str.strip, others)))
         lines.append(number)
     if not cells:
         raise DataError("no subgraphs", where=str(path), hint="write one subgraph in each line")
-    fields = [row[0] for row in cells]
     base = options.id_base or 0 if ids_from is None else ids_from
     separator = "-" if ids_from is not None else find_separator(fields[:_SAMPLE], graph) or "-"
     if separator != "-":
@@ -374,19 +380,19 @@ def _from_lines(
 
     width, ids = min(map(len, cells)), ids_from is not None
     lists = _split_all(fields, separator, graph, place, ids=ids)
-    lacking = _split_all([row[4] for row in cells] if width > 4 else [], separator, graph, place, ids=ids, empty=True)
+    lacking = _split_all((row[3] for row in cells), separator, graph, place, ids=ids, empty=True)
     if ids or base:
         prefix = "#" if graph.names is None else graph.names.row_prefix
         lists, lacking = (
-            [[f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in rows]
+            ([f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in rows)
             for rows in (lists, lacking)
         )
-    labels, splits = ([row[i] for row in cells] if width > i else None for i in (1, 2))
+    texts, nodes, absent = encode_texts(lists, lacking if width > 3 else None)
+    labels, splits = ([row[i] for row in cells] if width > i else None for i in (0, 1))
     problems, times = Problems(), None
-    if "subgraph_time" in wanted and width > 3:
-        times = read_times([row[3] for row in cells], place, problems)
+    if "subgraph_time" in wanted and width > 2:
+        times = read_times([row[2] for row in cells], place, problems)
     problems.stop()
-    texts, nodes, absent = encode_texts(lists, lacking if width > 4 else None)
     found = Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
     return replace(found, absent=absent)
 
@@ -424,20 +430,19 @@ def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> lis
     parts = split_names(cell, exact, dashes)
     if dashes and not all(map(exact, parts)):
         parts = split_names(cell, graph.knows, dashes)
-    return [part.strip() for part in parts]
+    return list(map(str.strip, parts))
 
 
 def _split_all(
-    cells: Sequence[str],
+    cells: Iterable[str],
     separator: str,
     graph: Graph,
     place: Callable[[int], str],
     *,
     ids: bool = False,
     empty: bool = False,
-) -> list[list[str]]:
+) -> Iterator[list[str]]:
     """The nodes of each list, which may be ``empty``; ``place`` names that of a list for errors."""
-    found = []
     for row, cell in enumerate(cells):
         try:
             nodes = _split(cell, separator, graph, ids=ids)
@@ -445,5 +450,4 @@ def _split_all(
             raise DataError(error.what, where=place(row), hint=error.hint) from None
         if not nodes and not empty:
             raise DataError("empty subgraph", where=place(row), hint="at least one node is needed")
-        found.append(nodes)
-    return found
+        yield nodes
