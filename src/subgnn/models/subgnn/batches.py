@@ -78,13 +78,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Places of nodes in a sorted list of nodes, counted from ``first`` on."""
+    """Places of nodes in a sorted list of distinct nodes, counted from ``first`` on."""
 
     nodes: NDArray[np.int32]
     first: int = 0
 
     def __call__(self, nodes: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
+        every = len(self.nodes) > 0 and self.nodes[-1] == len(self.nodes) - 1  # as they are distinct
+        places = nodes if every else np.searchsorted(self.nodes, nodes)
+        return torch.from_numpy(places.astype(np.int64) + self.first)
 
     def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
         own, similarity = inputs.own, torch.from_numpy(inputs.similarity)

@@ -140,7 +140,7 @@ class FittedSubGNN(FittedChannelModel):
 
     def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
         measured = self._measure(subgraphs)
-        networks = self._covering(measured.prepared.touched())
+        networks = self._covering(measured.prepared)
         return MeasuredForNetworks(networks, cast(Inputs, networks[0].inputs(measured)), measured.prepared)
 
     def _measure(self, subgraphs: Ragged) -> Measured:
@@ -160,14 +160,13 @@ class FittedSubGNN(FittedChannelModel):
     def _compute(self, subgraphs: Ragged, what: str, *, members: int) -> NDArray[np.float32]:
         """The mean of the networks' results."""
         measured = self._measure(subgraphs)
-        touched, whole, settings = measured.prepared.touched(), not is_carried(self.checkpoint), self.spec.embeddings
-        nodes = touched
+        whole, settings = not is_carried(self.checkpoint), self.spec.embeddings
         if not whole or is_large(self.graph.num_nodes, settings):  # else a table of any nodes is small
-            nodes = np.union1d(self.spec.table_nodes, touched)
+            nodes = np.union1d(self.spec.table_nodes, measured.prepared.touched())
             whole = whole and not is_large(len(nodes), settings)
         rows = np.arange(len(subgraphs))
         if whole:
-            networks = self._covering(touched)[:members]
+            networks = self._covering(measured.prepared)[:members]
 
             def mean(batch: Batch) -> Tensor:
                 return torch.stack([getattr(one, what)(batch) for one in networks]).mean(dim=0)
@@ -179,12 +178,14 @@ class FittedSubGNN(FittedChannelModel):
             found = torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0)
         return found.float().cpu().numpy()
 
-    def _covering(self, touched: NDArray[np.int32]) -> list[OpenNetwork]:
-        """Networks over the touched nodes; they are cached, and built again only for nodes they have not met."""
+    def _covering(self, prepared: Prepared) -> list[OpenNetwork]:
+        """Networks over the nodes of subgraphs; they are cached, and built again only for nodes they have not met."""
         spec, graph = self.spec, self.graph
         known = self._cached[0].table.nodes if self._cached else spec.table_nodes
-        complete = bool(self._cached) and len(known) == graph.num_nodes
-        if not self._cached or not (complete or bool(np.isin(touched, known, assume_unique=True).all())):
+        if self._cached and len(known) == graph.num_nodes:
+            return self._cached
+        touched = prepared.touched()
+        if not self._cached or not np.isin(touched, known, assume_unique=True).all():
             nodes = np.union1d(known, touched)
             if is_large(len(nodes), spec.embeddings):
                 nodes = np.union1d(spec.table_nodes, touched)
