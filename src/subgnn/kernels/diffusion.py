@@ -143,59 +143,54 @@ def _relax_of(width: int) -> Callable[..., None]:
 _relax_one, _relax_many = _relax_of(1), _relax_of(COLUMNS)
 
 
-def sum_walks(
-    offsets: Array, neighbors: Array, weights: Array | None, rows: Ragged, *, equations: Pair, table: Pair
-) -> Array:
+def sum_walks(rows: Ragged, nodes: Triple, links: Triple, own: Array, ratios: Array) -> Array:
     """p_c / pi of every set (C, N) over an undirected graph, from that of single nodes of a core.
 
     Args:
-        equations: (1 - a) / pi(u) and a / d_u of every node u (N,); 1 / pi(u) and 0 where walks stay.
-        table: the nodes of the core (m,), without which no two nodes are neighbours, and p_u / pi from and at them
-            (m, m).
+        nodes: those of the core (m,), the k others, which have no edges among each other, and for each node its place
+            i in the core or -1 - i among the others (N,).
+        links: a P of the others, which lead to the core, as offsets (k + 1,), places in the core and values.
+        own: (1 - a) / pi(u) of the others, 1 / pi(u) where walks stay (k,).
+        ratios: p_u / pi from and at the nodes of the core (m, m).
     """
-    core, ratios = table
-    place = np.full(len(offsets) - 1, -1, np.int32)
-    place[core] = np.arange(len(core))
-    own, over = (frozen(one, np.float64) for one in equations)
-    given = frozen(np.empty(0) if weights is None else weights, np.float32), own, over
-    known = frozen(core, np.int32), frozen(place, np.int32), frozen(ratios, np.float32)
-    out = np.empty((len(rows), len(place)), np.float32)
-    _sum_walks(len(rows), csr(offsets, neighbors), given, known, sets(rows), out)
+    out = np.empty((len(rows), len(nodes[2])), np.float32)
+    given = tuple(frozen(one, np.int32) for one in nodes), (*csr(*links[:2]), frozen(links[2], np.float32))
+    _sum_walks(len(rows), sets(rows), *given, frozen(own, np.float32), frozen(ratios, np.float32), out)
     return out
 
 
 @compiled_parallel
-def _sum_walks(begin: int, end: int, graph: Csr, given: Triple, known: Triple, family: Sets, out: Array) -> None:
-    offsets, neighbors = graph
-    weights, own, over = given
-    core, place, ratios = known
+def _sum_walks(
+    begin: int, end: int, family: Sets, nodes: Triple, links: Triple, own: Array, ratios: Array, out: Array
+) -> None:
     members, rows = family
-    parts, sums = np.empty(len(core)), np.empty(len(core))
+    core, others, place = nodes
+    offsets, neighbors, values = links
+    parts, sums = np.empty(len(core), np.float32), np.empty(len(core), np.float32)
     for c in range(begin, end):
-        size, row = rows[c + 1] - rows[c], out[c]
+        share, row = np.float32(1 / (rows[c + 1] - rows[c])), out[c]
         for i in range(len(core)):
             parts[i] = sums[i] = 0
         for u in members[rows[c] : rows[c + 1]]:
             if place[u] >= 0:
-                parts[place[u]] += 1 / size
+                parts[place[u]] += share
             else:
-                for e in range(offsets[u], offsets[u + 1]):
-                    parts[place[neighbors[e]]] += over[u] / size * (1 if len(weights) == 0 else weights[e])
+                for e in range(offsets[-1 - place[u]], offsets[-place[u]]):
+                    parts[neighbors[e]] += share * values[e]
         for i in range(len(core)):
             if parts[i] > 0:
                 for j in range(len(core)):
                     sums[j] += parts[i] * ratios[i, j]
         for i in range(len(core)):
             row[core[i]] = sums[i]
-        for v in range(len(row)):
-            if place[v] < 0:
-                near = 0.0
-                for e in range(offsets[v], offsets[v + 1]):
-                    near += row[neighbors[e]] * (1 if len(weights) == 0 else weights[e])
-                row[v] = over[v] * near
+        for i in range(len(others)):
+            near = np.float32(0)
+            for e in range(offsets[i], offsets[i + 1]):
+                near += values[e] * sums[neighbors[e]]
+            row[others[i]] = near
         for u in members[rows[c] : rows[c + 1]]:
             if place[u] < 0:
-                row[u] += own[u] / size
+                row[u] += share * own[-1 - place[u]]
 
 
 def push(
