@@ -1,7 +1,4 @@
-"""Groups of options that the command line and Python share: a dataclass, each field of which is an option.
-
-:func:`with_options` turns a parameter that is such a group into parameters of its own for each field.
-"""
+"""Groups of options that the command line and Python share: a dataclass, each field of which is an option."""
 
 from __future__ import annotations
 
@@ -149,7 +146,6 @@ class TableOptions:
     def reading(
         self, id_base: int | None, on_note: Callable[[str], None], problems: Problems | None = None
     ) -> ReadOptions:
-        """The options as the readers of files take them."""
         from subgnn.data.formats.format import COLUMN_OPTIONS, Columns, LabelFormat, ReadOptions
         from subgnn.data.subgraphs import parse_task
 

@@ -28,7 +28,6 @@ class Bar:
         self._prints_plan = not quiet
 
     def callbacks(self) -> Callbacks:
-        """The functions that show the progress of a run."""
         from subgnn.training.options import Callbacks
 
         return Callbacks(self.epoch, self.prepare, self.pretrain, self.leaderboard)
@@ -43,12 +42,10 @@ class Bar:
         self._show(f"{what}: {step}", 0, None, "")
 
     def pretrain(self, record: dict[str, Any]) -> None:
-        """Show a finished epoch of pretraining."""
         state = f"val auroc {record['val_auroc']:.3f}"
         self._show("pretraining", record["epoch"] + 1, self._pretrain_epochs, state)
 
     def epoch(self, record: dict[str, Any]) -> None:
-        """Show a finished epoch."""
         state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
         what = f"training {record['candidate']}" if "candidate" in record else "training"
         self._show(what, record["epoch"] + 1, self._epochs, state)

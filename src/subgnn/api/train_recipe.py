@@ -94,10 +94,7 @@ def train(
 
 
 def _resolve_as_of(options: TrainOptions, recipe: Recipe, dataset: Dataset) -> tuple[TrainOptions, float]:
-    """Whether each subgraph is measured as of its own time, and the step that times are rounded down to.
-
-    That is the default of a split by time, unless the command says what to do about later edges, or the model cannot.
-    """
+    """Whether subgraphs are measured at their own times, by default for a split by time, and the step of times."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
     able = model_of(recipe).measures_at_own_time or recipe.is_portfolio
     if options.as_of is None:

@@ -51,10 +51,7 @@ def update_run(
     on_note: Callable[[str], None] = ignore,
     report: bool = True,
 ) -> RunResult:
-    """Fit a run again on a grown graph, into a folder with a copy of the data, and compare both on held-out subgraphs.
-
-    Further labelled subgraphs without a column of splits are for training; ``on_note`` is told how the graph differs.
-    """
+    """Fit a run again on a grown graph, into a folder with a copy of the data, and compare held-out scores."""
     if run.is_file():
         hint = "give the folder of the run"
         raise DataError("an exported run has no labels to fit to", where=str(run), hint=hint)

@@ -62,7 +62,6 @@ class AnswerOptions:
             raise UserError(what, where="--out", hint="leave --json out, or write to a file")
 
     def files(self, out: Path) -> Files:
-        """The files that a command reads and writes."""
         from subgnn.data.formats.format import Columns, ReadOptions
         from subgnn.inference.answers import Files
 

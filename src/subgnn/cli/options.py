@@ -82,7 +82,6 @@ class WorkerOptions:
 
     @contextmanager
     def workers(self) -> Iterator[Engine]:
-        """The local or Ray workers, until the end of the block."""
         from subgnn.parallel.cluster import open_engine
 
         # Ray prints messages about lost machines on stdout, which is for results.
@@ -121,7 +120,6 @@ class DataOptions(TableOptions):
             raise DataError(error.what, where=error.where, hint=hint) from None
 
     def refuse_tables(self, command: str) -> None:
-        """Refuse table options when there are no tables."""
         if words := self._table_words():
             hint = f"use it with tables: {command}"
             raise UserError("this option is for tables, but a dataset is given", where=words[0], hint=hint)

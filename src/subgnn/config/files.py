@@ -84,10 +84,7 @@ def parse_table(
 
 
 def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """Values for each of several dataclasses, by name: every option goes to the one that has such a field.
-
-    Text is read as ``--set`` reads it; the items of a list need no brackets, only commas.
-    """
+    """Values for several dataclasses, by name, read as by ``--set``: every option goes to the one with such a field."""
     owner = {}  # of fields that one text can give: numbers, words and lists of them
     for name, kind in kinds.items():
         for option, hint in _types(kind).items():

@@ -39,10 +39,7 @@ def is_plugin(name: str) -> bool:
 
 
 def load_plugin(group: Group, name: str, known: list[str], *, what: str, where: str) -> Any:
-    """The object that a recipe or a checkpoint names, if the user has allowed it.
-
-    For errors, ``known`` are names in this package, and ``what`` and ``where`` the setting and the file that name it.
-    """
+    """The object that a recipe or a checkpoint names, if the user has allowed it."""
     from importlib.metadata import EntryPoint, entry_points  # not needed without plug-ins
 
     offered = {entry.name: entry for entry in entry_points(group=group)}

@@ -1,8 +1,4 @@
-"""Typed settings of a run: a dataclass for each section of a recipe.
-
-Sections of single methods are declared beside the models that use them (:class:`MethodSettings`);
-:mod:`subgnn.models.recipes` reads and checks them all.
-"""
+"""Typed settings of a run: a dataclass for each section of a recipe; those of methods are beside their models."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ class ChannelSettings:
 
     @property
     def name(self) -> str:
-        """``kind/side``."""
         return f"{self.kind}/{self.side}"
 
 
@@ -165,11 +160,9 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: type[Method]) -> Method:
-        """The settings of a method."""
         return method_settings(self.methods, kind)
 
     def with_method_settings(self, settings: MethodSettings) -> Recipe:
-        """The recipe with the settings of one method replaced."""
         return replace(self, methods={**self.methods, settings.section: settings})
 
     @property

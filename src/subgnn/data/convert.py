@@ -30,11 +30,7 @@ def convert(
     memory: int = MEMORY,
     on_progress: OnProgress = ignore,
 ) -> tuple[Dataset, Layout]:
-    """Write a dataset, or a graph with ``subgraphs`` and a table of ``nodes``, as a folder or a bundle.
-
-    By default a folder becomes a bundle, everything else a folder, and a destination ``*.subgnn`` is a bundle. A folder
-    with an edge list larger than ``memory`` becomes one on disk.
-    """
+    """Write a dataset, or a graph with its tables, as a folder, or as a bundle, which by default a folder becomes."""
     layout: Layout = to or ("bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder")
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")

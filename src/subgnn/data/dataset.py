@@ -47,11 +47,9 @@ class Problems:
         self.num_errors = 0
 
     def error(self, where: str, what: str, hint: str = "") -> None:
-        """Add an error."""
         self.add(DataError(what, where=where, hint=hint))
 
     def add(self, error: DataError) -> None:
-        """Add an error that was raised."""
         self.num_errors += 1
         if len(self.errors) < _MAX_ERRORS:
             self.errors.append(error)

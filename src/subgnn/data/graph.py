@@ -159,7 +159,6 @@ class Graph:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
         return len(self.offsets) - 1
 
     @property
@@ -289,7 +288,6 @@ class Graph:
         return "" if self.names is None else self.names.content_hash
 
     def compute_hash(self) -> str:
-        """Compute the content hash from the arrays."""
         digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
         for name in ("offsets", "neighbors", "weights", "features", "times"):
             array = getattr(self, name)

@@ -59,10 +59,7 @@ def lay_out(
     max_border: int = MAX_BORDER,
     anchors: Collection[int] = (),
 ) -> Layout:
-    """Choose what is drawn of a subgraph, given by its sorted nodes in an undirected graph, and lay it out.
-
-    Large subgraphs are thinned out. Nodes outside with the most edges into it come first, half of them ``anchors``.
-    """
+    """Choose what is drawn of a subgraph in an undirected graph, half of its border ``anchors``, and lay it out."""
     inside = np.asarray(nodes, np.int64)
     if len(nodes) > max_nodes:
         inside = inside[np.linspace(0, len(nodes) - 1, max_nodes).round().astype(np.int64)]

@@ -71,7 +71,6 @@ class NodeMatch:
 
     @property
     def num_old(self) -> int:
-        """Nodes of the old graph."""
         return len(self.places)
 
     @property

@@ -32,11 +32,7 @@ class MappedGraph:
 
 
 def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None, with_names: bool = False) -> Shared[Graph]:
-    """Make an undirected graph available to an engine's workers, once on each machine.
-
-    A bundle of an undirected graph, read from ``source``, is mapped by each worker at the same path; any other graph is
-    sent through the engine, without the names of nodes unless they are wanted.
-    """
+    """Make an undirected graph available to workers, once on each machine: mapped from its bundle, or sent."""
     if source is not None and source.is_file() and is_bundle(source) and graph.oriented is None:
         return MappedGraph(str(source.resolve()), graph.content_hash)
 

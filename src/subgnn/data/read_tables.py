@@ -49,11 +49,7 @@ def read_tables(
     options: ReadOptions = _DEFAULTS,
     seed: int = 0,
 ) -> Dataset:
-    """A dataset from a graph and its subgraphs (``members``), each a file or a data frame.
-
-    ``edges`` may also be a graph file of another library, or a graph; ``nodes`` is a table of attributes, which
-    become features. The seed is that of the split, if the subgraphs have none.
-    """
+    """A dataset from a graph, its subgraphs (``members``) and attributes of ``nodes``, each a file or a data frame."""
     graph, card = read_graph(edges, options), dict[str, Any]()
     try:
         if nodes is not None:
@@ -102,10 +98,7 @@ def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 def read_subgraphs(
     source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0, draw_split: bool = True
 ) -> SubgraphSet:
-    """Labelled subgraphs of a graph, with the split of the file or else one drawn by the seed, if one is to be drawn.
-
-    A subgraph of which no node is in the graph, or that has no label, is left out, with a warning.
-    """
+    """Labelled subgraphs of a graph, with the split of the file or a drawn one; others are left out, with a warning."""
     return _read_parts(source, graph, options, seed=seed, draw_split=draw_split)[0]
 
 
@@ -221,7 +214,6 @@ class Matched:
 
     @property
     def empty(self) -> NDArray[np.int64]:
-        """The subgraphs that have no node in the graph."""
         return np.flatnonzero(self.nodes.lengths == 0)
 
     def unknown_text(self) -> str:
@@ -250,11 +242,7 @@ class Matched:
 
 
 def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS) -> Matched:
-    """Find the nodes of subgraphs in the graph: by exact name (``#12`` is row 12), by alias, then ignoring case.
-
-    Nodes that are not in the graph are refused, listed with counts and the nearest names; ``options.unknown`` may be
-    ``drop`` to leave them out, so that a subgraph may be empty. A text that names several nodes is always refused.
-    """
+    """Find the nodes of subgraphs: by exact name (``#12`` is row 12), by alias, then ignoring case, or refuse them."""
     places = np.empty(len(members.texts), np.int64)
     by_case: dict[str, str] = {}
     by_alias: dict[str, str] = {}
@@ -317,10 +305,7 @@ def _distinct(rows: Ragged, numbers: NDArray[np.int64]) -> Ragged:
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
-    """The most similar name of each word, among names that begin alike where there are many.
-
-    A text with many digits, such as the number of an account, has none: the nearest one is somebody else's.
-    """
+    """The most similar name of each word; none for a text of many digits, whose nearest is somebody else's."""
     if graph.names is None or not texts:
         return {}
     names, found = list(graph.names.primary), {}

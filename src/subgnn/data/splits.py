@@ -31,10 +31,7 @@ _NAMED, _BINS, _TINY = 5, 10, 1e-9
 
 
 def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
-    """The subgraphs with a split by its name: that of the file (``stored``), or as used by published numbers.
-
-    For these the authors' loader exchanges val and test where val has fewer subgraphs, as in PPI-BP alone.
-    """
+    """The split of the file, or of published numbers, whose loader exchanges val and test where val is smaller."""
     if name not in NAMED_SPLITS:
         raise DataError(f"the split is '{name}'", where="--split", hint=choices(name, NAMED_SPLITS))
     if name == "stored" or len(subgraphs.indices("val")) >= len(subgraphs.indices("test")):

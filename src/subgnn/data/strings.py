@@ -51,7 +51,6 @@ class Strings(_Texts):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Strings:
-        """Encode texts."""
         encoded = [text.encode() for text in texts]
         values = np.frombuffer(b"".join(encoded), np.uint8)
         return cls(Ragged.from_lengths(values, np.fromiter(map(len, encoded), np.int64, len(encoded))))
@@ -65,7 +64,6 @@ class Strings(_Texts):
         return cls(Ragged.from_lengths(np.frombuffer(text, np.uint8), lengths))
 
     def take(self, rows: NDArray[np.int64]) -> Strings:
-        """The chosen texts, in the given order."""
         return Strings(self.rows.take(rows))
 
     def __len__(self) -> int:
@@ -112,7 +110,6 @@ class NodeNames(_Texts):
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NodeNames:
-        """Names in one column."""
         return cls({"name": Strings.of(names)})
 
     def __len__(self) -> int:
@@ -171,7 +168,6 @@ class NodeNames(_Texts):
         return text in self._ids[2] and not any(text in ids for ids in self._ids[:2])
 
     def with_aliases(self, aliases: Mapping[int, Iterable[str]]) -> NodeNames:
-        """The same names, and further ones of the nodes."""
         known = list(self.columns.get(ALIASES, [""] * len(self)))
         for node, texts in aliases.items():
             known[node] = "|".join(dict.fromkeys(filter(None, [*known[node].split("|"), *texts])))
@@ -192,7 +188,6 @@ class NodeNames(_Texts):
 
     @property
     def num_shared(self) -> int:
-        """The number of names that several nodes have."""
         return sum(node < 0 for node in self._ids[0].values())
 
     def find(self, name: str) -> int | None:
@@ -217,7 +212,6 @@ class NodeNames(_Texts):
         return self._folded.get(name.casefold())
 
     def shared(self, name: str) -> list[int]:
-        """The nodes that share a name."""
         found = [node for node, other in enumerate(self.primary) if other == name]
         others = ((node, other) for column in self.columns.values() for node, other in enumerate(column))
         return found or sorted({node for node, other in others if name == other or name in other.split("|")})
@@ -250,11 +244,7 @@ def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int 
 
 
 def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
-    """Split a list joined by ``-``, where names may contain ``-``, such that every part is a node.
-
-    Where no split gives nodes only, the longest names are taken first, and the caller refuses the rest. A list that can
-    be split in two ways, or in which a ``-`` lacks a node on one side, as in ``-1``, is refused, without a place.
-    """
+    """Split a list joined by ``-`` into nodes, whose names may contain it; an ambiguous one is refused."""
     pieces = joined.split("-")
     found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces
     if not all(map(str.strip, found)):

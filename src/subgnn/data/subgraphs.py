@@ -37,7 +37,6 @@ class NodeSets(Ragged):
     absent: Ragged | None = None
 
     def take(self, rows: NDArray[Any] | Sequence[int]) -> NodeSets:
-        """The chosen rows, in the given order."""
         index = np.asarray(rows, np.int64)
         found, times = Ragged.take(self, index), None if self.times is None else self.times[index]
         return NodeSets(found.values, found.offsets, times, None if self.absent is None else self.absent.take(index))
@@ -170,13 +169,11 @@ class SubgraphSet:
         return len(self.classes)
 
     def require_labels(self, where: str) -> NDArray[Any]:
-        """The targets; an error without labels."""
         if self.targets is None:
             raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
         return self.targets
 
     def indices(self, split: str) -> NDArray[np.int64]:
-        """The indices of the subgraphs in a split."""
         if split not in SPLITS:
             raise DataError(f"unknown split '{split}'", where="split", hint=choices(split, SPLITS))
         if self.splits is None:
@@ -205,7 +202,6 @@ class SubgraphSet:
         return names[0] if len(names) == 1 else label_separator(self.classes).join(names)
 
     def label_counts(self) -> dict[str, int]:
-        """Subgraphs per class."""
         if self.targets is None:
             return {}
         counts = task_of(self.task).counts(self.targets, self.num_classes)
@@ -275,11 +271,7 @@ def encode_labels(
 
 
 def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: str | None = "-") -> list[Label]:
-    """Split joined labels, where the task is multi-label; of other tasks, and without a separator, labels are whole.
-
-    Where no task is given, the separator in any label means that labels are joined by it, as ``-`` in the files of the
-    SubGNN authors; in a file of real numbers the minus signs join nothing.
-    """
+    """Split joined labels of a multi-label task; without a task, a separator in labels that are no numbers tells it."""
     if separator is None:
         return list(texts)
     if task is None and not all(_is_real(text) for text in texts) and any(separator in text for text in texts):

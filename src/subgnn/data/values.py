@@ -1,7 +1,4 @@
-"""Checks of values where they enter: ids, weights, types, features and times of a graph, and its largest sizes.
-
-Times are numbers of any unit, or dates in ISO 8601, which become seconds since 1970 in UTC.
-"""
+"""Checks of values where they enter: ids, weights, types, features and times, which are numbers or dates in UTC."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -144,10 +141,7 @@ def parse_time(text: str, where: str = "time") -> int | float:
 
 
 def parse_times(texts: Sequence[str]) -> NDArray[Any]:
-    """Times of many texts: int64 where all are whole numbers or dates of whole seconds, else float64.
-
-    A text that is not a time, or a number among dates, is refused; ``where`` of the error is its place, from 0.
-    """
+    """Times of many texts: int64 where all are whole, else float64; an error has the place of a text, from 0."""
     known: dict[str, int | float] = {}
     kinds = list[str]()
     for i, text in enumerate(texts):

@@ -82,7 +82,6 @@ class GINSampler:
         return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step, a function of the seed and the step alone."""
         settings, seed = self.settings, self.settings.seed
         chosen = stream(seed, f"pretrain/edges/{step}").integers(self.split.train.shape[1], size=settings.batch_size)
         edges = self.split.train[:, chosen]

@@ -128,7 +128,6 @@ class Adjacency:
         loops: NDArray[np.float32] | None = None,
         gradient: bool = True,
     ) -> Self:
-        """From CSR arrays."""
         shape = len(offsets) - 1, num_columns
         back = None
         if gradient:
@@ -145,7 +144,6 @@ class Adjacency:
         return cls(matrix, matrix, slice(0, size))
 
     def to(self, device: torch.device) -> Adjacency:
-        """The same on another device."""
         back, loops = (None if part is None else part.to(device) for part in (self.back, self.loops))
         return Adjacency(self.matrix.to(device), back, self.rows, loops)
 
@@ -210,7 +208,6 @@ class NodeInputs(nn.Module):
             self.map = nn.Linear(features.shape[1], width)
 
     def forward(self, nodes: Tensor | slice) -> Tensor:
-        """Vectors of some nodes, or of all."""
         known = self.table if self.map is None else self.features
         rows = known[nodes] if isinstance(nodes, slice) else known.index_select(0, nodes)
         return rows if self.map is None else cast(Tensor, self.map(rows))
@@ -262,7 +259,6 @@ class Batch:
         return cls(torch.from_numpy(nodes.astype(np.int64)), adjacencies, pairs, targets, given)
 
     def to(self, device: torch.device) -> Batch:
-        """The same on another device."""
         pairs, targets, weights = (part.to(device) for part in (self.pairs, self.targets, self.weights))
         return Batch(self.nodes.to(device), [one.to(device) for one in self.adjacencies], pairs, targets, weights)
 

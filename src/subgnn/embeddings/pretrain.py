@@ -63,10 +63,7 @@ def pretrain(
     device: str = "auto",
     on_epoch: OnEpoch = ignore,
 ) -> Pretrained:
-    """Learn a vector for every node by ``gin`` or ``graphsaint``, from a learned table, or features if there are any.
-
-    Directions and weights of edges are ignored. ``on_epoch`` gets the loss and both values of AUROC of each epoch.
-    """
+    """Learn a vector for every node by ``gin`` or ``graphsaint``; directions and weights of edges are ignored."""
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     if graph.features is None and (device == "cpu" or not torch.cuda.is_available()):

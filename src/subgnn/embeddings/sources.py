@@ -107,10 +107,7 @@ def check_source(recipe: Recipe) -> None:
 def source_vectors(
     recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32] | None:
-    """The table of all node embeddings (N, dim) of a recipe, for an undirected graph; None if they are random.
-
-    Pretrained ones, from the cache if there, are scaled to a root mean square of ``embeddings.scale``.
-    """
+    """The table of node embeddings (N, dim) of a recipe, pretrained ones scaled; None if they are random."""
     settings = recipe.embeddings
     if settings.source == "random":
         return None

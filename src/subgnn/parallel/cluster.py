@@ -145,14 +145,12 @@ class RayEngine(Engine):
 
     @property
     def slots(self) -> int:
-        """The number of jobs that the cluster can run at once now."""
         needed = self._needed().items()
         machines = (min(machine.get(name, 0.0) // count for name, count in needed) for machine in self._machines())
         slots = max(1, int(sum(machines)))
         return slots if self._processes is None else min(slots, self._processes)
 
     def share(self, value: Value) -> Placed[Value]:
-        """Place a value in the cluster's memory, from which each machine takes one copy."""
         errors = self.ray.exceptions
         try:
             return Placed(self.ray.put(value))
@@ -194,7 +192,6 @@ class RayEngine(Engine):
                     ray.cancel(reference, force=True)
 
     def failure(self, error: Exception) -> Failure:
-        """Why a job has no result, from an error of Ray."""
         errors = self.ray.exceptions
         if isinstance(error, errors.RayTaskError):  # for example, something a worker cannot import or send
             return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
@@ -205,7 +202,6 @@ class RayEngine(Engine):
         return Failure(f"the job was lost on the cluster {RETRIES + 1} times: {' '.join(lines[0].split())}")
 
     def close(self) -> None:
-        """Leave the cluster; stop the Ray that was started here."""
         if self._owned:
             self.ray.shutdown()
 
@@ -270,10 +266,7 @@ def _import_ray(*, loopback: bool) -> Any:
 
 @lru_cache(maxsize=1)
 def _private_token() -> dict[str, str]:
-    """A secret that keeps other users of this machine out of a Ray started here, unless the environment has one.
-
-    Ray would make one itself, but leave it in the user's home. Versions without tokens ignore it.
-    """
+    """A secret that keeps other users out of a Ray started here; one that Ray made would stay in the user's home."""
     if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return {}
     return {"RAY_AUTH_TOKEN": token_hex(32)}

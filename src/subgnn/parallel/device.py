@@ -1,7 +1,4 @@
-"""One device for one process, with the methods of Lightning's ``Fabric`` that training uses.
-
-Lightning takes seconds to import, so only training on several devices does.
-"""
+"""One device for one process, in place of Lightning's ``Fabric``, which takes seconds to import."""
 
 from typing import Any
 
@@ -23,17 +20,13 @@ class OneDevice:
         self.device = torch.device("cuda", torch.cuda.current_device()) if use_gpu else torch.device("cpu")
 
     def setup(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
-        """The model on the device, and its optimizer."""
         return model.to(self.device), optimizer
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients."""
         loss.backward()  # type: ignore[no-untyped-call]
 
     def broadcast(self, value: Any) -> Any:
-        """The value of the first process, which is this one."""
         return value
 
     def all_reduce(self, value: Any, **_: Any) -> Any:
-        """The sum over processes."""
         return value

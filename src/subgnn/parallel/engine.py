@@ -78,7 +78,6 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """The failure of an exception."""
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         plain = isinstance(error, UserError) or (isinstance(error, OSError) and error.filename is not None)
         return cls(" ".join(message.split()), "".join(traceback.format_exception(error)), error if plain else None)
@@ -140,7 +139,6 @@ class Held(Generic[Value]):
     value: Value
 
     def get(self) -> Value:
-        """The value."""
         return self.value
 
 
@@ -183,7 +181,6 @@ class LocalEngine(Engine):
 
     @property
     def slots(self) -> int:
-        """The number of jobs that run at once."""
         return max(1, self.processes)
 
     def share(self, value: Value) -> Held[Value] | Mapped[Value]:
@@ -201,7 +198,6 @@ class LocalEngine(Engine):
     def map(
         self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stop: Stop = never, seconds: float = math.inf
     ) -> Iterator[tuple[Job, Result | Failure]]:
-        """Yield each job with its result or failure, in the order in which they end."""
         waiting = jobs if isinstance(jobs, deque) else deque(jobs)
         if not self.has_workers:
             while waiting and not stop():
@@ -248,7 +244,6 @@ class LocalEngine(Engine):
         return _Worker(share_of_each(self.processes), forked=self._forks)
 
     def close(self) -> None:
-        """End the workers, and remove what they shared."""
         _end_all(self._idle, grace=0.0)
         self._idle.clear()
         if self._folder is not None:

@@ -24,10 +24,7 @@ def exit_code() -> int:
 
 
 def leave_on_signals() -> None:
-    """Let signals end this process at once and quietly, while there is nothing to tidy up.
-
-    No exception is raised: while modules are imported, other code would swallow or print it.
-    """
+    """Let signals end this process quietly, without an exception, which other code would swallow during imports."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         os.write(2, b"interrupted\n")
@@ -81,10 +78,7 @@ class Interrupt:
 
 @contextmanager
 def noted_interrupt(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[Interrupt]:
-    """Record a signal instead of raising; the caller must look at ``pressed``, and raise.
-
-    Outside the main thread, and for other signals and those with another handler, nothing changes.
-    """
+    """Record a signal instead of raising, in the main thread; the caller must look at ``pressed``, and raise."""
     noted = Interrupt()
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

@@ -24,10 +24,7 @@ _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
 
 
 def open_lock(path: Path, *, create: bool = True) -> int | None:
-    """Lock a file without waiting, and return the open descriptor, which holds the lock until it is closed.
-
-    None if another process or thread holds the lock, or if the file does not exist and ``create`` is off.
-    """
+    """Lock a file without waiting; the descriptor holds the lock until it is closed, None if another process has it."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     while True:
         try:
@@ -79,10 +76,7 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: Path, *, what: str = "run") -> Iterator[None]:
-    """Lock a folder for writing until the end of the block; it is created if it is missing.
-
-    A block within a block of the same folder does nothing. ``what`` is the content of the folder, for the message.
-    """
+    """Lock a folder of ``what`` for writing until the end of the block, unless a block around it has done so."""
     key = os.path.realpath(folder)
     if key in _held.get():
         yield

@@ -1,7 +1,4 @@
-"""Progress reports, and work cut into pieces of about half a second with a report after each.
-
-Pieces bound the memory that is used at once; their limits never change a result.
-"""
+"""Progress reports, and work cut into pieces of about half a second with a report after each."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -66,7 +66,6 @@ class Frame:
 
     @property
     def layers(self) -> int:
-        """L."""
         return len(self.shared)
 
     def anchors(self, i: int) -> list[SharedAnchors]:

@@ -116,10 +116,7 @@ def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool
 
 
 def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None, verify: bool = True) -> ArrayFile:
-    """Open a file; its arrays may stay in it, read-only (``r``) or with changes that stay in memory (``c``).
-
-    A file that is of another kind, or does not match its header or, if ``verify``, its checksum is :class:`Damaged`.
-    """
+    """Open a file, unless it is :class:`Damaged`; arrays may stay in it, read-only (``r``) or as a copy (``c``)."""
     with read_errors(path), path.open("rb") as file:
         status = os.fstat(file.fileno())
         if mapped is None or status.st_size == 0:

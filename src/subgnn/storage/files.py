@@ -34,10 +34,7 @@ _LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]
 
 @contextmanager
 def atomic_write(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Write a file or a folder under a temporary name beside ``path``, and rename it to ``path`` once it is complete.
-
-    Leftovers of killed processes are removed. What exists and is not empty is refused unless ``overwrite``.
-    """
+    """Write a file or folder under a temporary name, and rename it to ``path``, which only ``overwrite`` replaces."""
     remove_leftovers(path.parent, path.name)
     refuse_existing(path, overwrite=overwrite)
     with _write_errors(path):

@@ -58,10 +58,7 @@ def not_a_formula(cell: str) -> str:
 def write_table(
     file: IO[bytes], form: TableFormat, columns: Sequence[Column], parts: Iterable[Part], *, excel_safe: bool = False
 ) -> None:
-    """Write a table to a file that is open for bytes, which stays open.
-
-    Text has six significant digits. If ``excel_safe``, titles and texts of CSV and TSV are no formulas.
-    """
+    """Write a table to a file that is open for bytes, with six significant digits; no formulas if ``excel_safe``."""
     if form == "parquet":
         _write_parquet(file, columns, parts)
         return

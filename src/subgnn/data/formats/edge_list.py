@@ -51,7 +51,6 @@ class EdgeList:
         return 1 + max(int(self.tails.max(initial=-1)), int(self.heads.max(initial=-1)))
 
     def build(self, num_nodes: int, *, directed: bool, names: NodeNames | None = None) -> Graph:
-        """The graph of these edges."""
         more: dict[str, Any] = {"weights": self.weights, "types": self.types, "times": self.times}
         return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, names=names, directed=directed, **more)
 

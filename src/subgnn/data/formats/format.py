@@ -98,11 +98,7 @@ class Columns(dict[str, str | None]):
         read: Callable[[str], NDArray[Any]],
         on_note: Callable[[str], None],
     ) -> NDArray[Any] | None:
-        """Read the column that was found for a role, if any, by its title.
-
-        A column that merely has a likely title, and cannot be read, is dropped from ``found``, with a note; but not one
-        of weights, most of which are numbers.
-        """
+        """Read the column of a role, if any; one that was guessed and cannot be read is dropped, with a note."""
         if role not in found:
             return None
         try:
@@ -242,5 +238,4 @@ class FileFormat:
     matches: Callable[[Path], bool] | None = None
 
     def accepts(self, path: Path) -> bool:
-        """Whether a path is of this format."""
         return path.name.endswith(self.suffixes) if self.matches is None else self.matches(path)

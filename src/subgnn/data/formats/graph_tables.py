@@ -111,11 +111,7 @@ def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, 
 
 
 def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles", "unclear"]:
-    """What the first line of a table is.
-
-    An edge has two numbers, or an id that occurs below. Titles have usual words, or stand above columns of numbers. A
-    line that shows neither is kept as an edge, for a title that is taken as a node is seen, and a lost edge is not.
-    """
+    """What the first line is; if unclear, an edge, since a title among the nodes is seen, and a lost edge is not."""
     if table.header is None or ends != tuple(table.titles[:2]):
         return "titles"
     cells = [cell.strip() for cell in table.header]
@@ -225,10 +221,7 @@ def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
 
 
 def read_aliases(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Graph:
-    """A graph with the aliases of a table: a column of aliases, ``|`` between several, and one of names.
-
-    If a row's name is not in the graph, but one of its aliases is, the others become names of that node.
-    """
+    """A graph with the aliases of a table; if only an alias of a row is in the graph, the others become its names."""
     table = read_table(source, encoding=options.encoding)
     alias = likely_title(table.titles, "alias")
     if alias is None and table.header is not None and any(graph.knows(name) for name in table.titles[:2]):

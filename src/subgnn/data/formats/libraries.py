@@ -1,7 +1,4 @@
-"""Graphs of other libraries: of networkx and PyTorch Geometric as objects and files, sparse matrices of scipy.
-
-A library is imported only where it is used; an object is recognised by its attributes. Nothing is unpickled.
-"""
+"""Graphs of networkx, PyTorch Geometric and scipy, as objects and files; nothing is unpickled."""
 
 from __future__ import annotations
 

@@ -67,11 +67,9 @@ class Members:
         return f"{self.where}: row {number}" if self.unit == "row" else f"{self.where}:{number}"
 
     def nodes_of(self, subgraph: int) -> list[str]:
-        """The texts of the nodes of a subgraph."""
         return [self.texts[i] for i in self.nodes[subgraph]]
 
     def take(self, subgraphs: Sequence[int] | NDArray[np.int64]) -> Members:
-        """The chosen subgraphs, in the given order."""
         chosen = [int(i) for i in subgraphs]
         columns = {"names": self.names, "labels": self.labels, "splits": self.splits, "rows": self.rows}
         taken: dict[str, Any] = {
@@ -86,11 +84,7 @@ class Members:
 def read_members(
     source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True, dated: bool = False
 ) -> Members:
-    """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
-
-    Labels, splits and times are ignored unless ``labelled``; ``dated`` reads times alone. A name that occurs twice
-    is refused, unless both are labelled and have the same nodes.
-    """
+    """Read subgraphs, with nodes as text; unless ``labelled``, only names and nodes, and times if ``dated``."""
     wanted = _ROLES if labelled else ("subgraph", *["subgraph_time"] * dated, "absent")
     found = _merged(_read(source, graph, options, wanted), options, labelled=labelled)
     unused = [title for title in found.titles if title and found.unit == "row"]

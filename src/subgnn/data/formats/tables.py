@@ -57,7 +57,6 @@ class Table:
 
     @property
     def titles(self) -> list[str]:
-        """The titles of the columns."""
         return cast("list[str]", self.data.column_names)
 
     def __len__(self) -> int:
@@ -104,7 +103,6 @@ class Table:
         return Table(self.where, pa.concat_tables([first, self.data.rename_columns(titles)]), None, self.kind)
 
     def is_list(self, title: str) -> bool:
-        """Whether the cells of a column are lists."""
         return _is_any(self._column(title).type, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
     def cells(self, title: str, noun: str) -> pa.ChunkedArray:
@@ -115,7 +113,6 @@ class Table:
         return self._text(column, noun)
 
     def lists(self, title: str, noun: str) -> list[list[str]]:
-        """The cells of a column of lists."""
         column = self._column(title)
         lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
         values = iter(self._text(compute.list_flatten(column), noun).to_pylist())
@@ -220,11 +217,7 @@ def reason(error: Exception) -> str:
 
 
 def read_table(source: Source, *, encoding: str | None = None, problems: Problems | None = None) -> Table:
-    """Read a table from a file, whose kind is found by its content, or from a data frame.
-
-    The first line of text or of a sheet is taken as the header. Text is UTF-8, or UTF-16 with its mark, unless an
-    ``encoding`` is given. A row with another number of columns is an error, or goes to ``problems``.
-    """
+    """Read a table from a data frame, or from a file, whose kind is found by its content; text is UTF-8 by default."""
     if not isinstance(source, str | Path):
         return _from_frame(source)
     path = Path(source)

@@ -1,8 +1,4 @@
-"""Read text files, plain or gzipped, whole, in chunks or by lines.
-
-A file is unpacked where its name ends in .gz or its first bytes are those of gzip, and refused where it unpacks to far
-more than text does.
-"""
+"""Read text files, plain or gzipped, whole, in chunks or by lines; those that unpack to far too much are refused."""
 
 import encodings
 import gzip
@@ -109,10 +105,7 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
 
 
 def text_encoding(name: str | None) -> str | None:
-    """The encoding of a text file by one of its names in Python; None for UTF-8, the default.
-
-    Python remembers each name that it looked up, so only names of its own codecs are, as requests may have any.
-    """
+    """The encoding of a text file, one of Python's that are accepted, as requests may name any; None for UTF-8."""
     if name is None:
         return None
     plain = encodings.normalize_encoding(name).lower()

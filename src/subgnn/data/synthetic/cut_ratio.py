@@ -75,14 +75,10 @@ def complete_graphs(count: int, size: int, rng: np.random.Generator) -> graphs.S
 
 @compiled
 def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
-    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found.
-
-    ``met`` has, for each subgraph, the last attempt that took one of its nodes.
-    """
+    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
     n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
     uses, subgraphs, met = np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64)
-    taken = np.zeros(n, np.int64)
-    attempt = 0
+    taken, attempt = np.zeros(n, np.int64), 0  # as met, the last attempt that took a node, or one of a subgraph
     for s in range(count):
         state = open_stream(key, s)
         found = 0

@@ -74,10 +74,7 @@ def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
 
 
 def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
-    """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin.
-
-    A boundary between equal values moves to the nearest place where values differ.
-    """
+    """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin."""
     order = np.argsort(values, kind="stable")
     steps = np.flatnonzero(np.diff(values[order])) + 1
     what = f"there are only {len(steps) + 1} different values for {bins} bins"
