@@ -257,8 +257,7 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
     for where, probabilities, targets in sources:
         predicted, correct = run.task.confidences(probabilities, targets)
         bins, error = calibration(predicted, correct)
-        name, style, line = run.recipe.name, group_style(0), "first"
-        marks = []
+        name, style, marks = run.recipe.name, group_style(0), []
         for b in bins:
             title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"
             marks.append(Mark(x=b.said, y=b.right, title=title, style=style, size=4, y_range=(b.low, b.high)))
@@ -266,11 +265,11 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
             f"Predicted and observed {where}",
             f"Reliability diagram: {name} error {error:.3f}.",
             number_axes((0, 1), (0, 1), "predicted probability", share),
-            lines=[Line([0, 1], [0, 1], "even"), Line([b.said for b in bins], [b.right for b in bins], line)],
+            lines=[Line([0, 1], [0, 1], "even"), Line([b.said for b in bins], [b.right for b in bins], "first")],
             marks=marks,
             key=[
                 Key("perfect calibration", line="even"),
-                Key(f"{name}, error {error:.3f}", line=line, style=style),
+                Key(f"{name}, error {error:.3f}", line="first", style=style),
                 Key("95 % interval", line="whisker"),
             ],
         )

@@ -84,10 +84,7 @@ def claim_run(options: RunOptions) -> Iterator[None]:
         if new:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
-            until = {} if options.edges_until is None else {"edges_until": options.edges_until}
-            given: dict[str, Any] = {"seed": options.seed, "split": options.split, **until}
-            given |= {"as_of": options.as_of} if options.as_of == "subgraph" else {}
-            write_json(options.recipe.plain() | given, out / RECIPE)
+            write_json(options.recipe.plain() | _kept_options(options), out / RECIPE)
         try:
             yield
         except Exception:
@@ -102,13 +99,16 @@ def can_resume(options: RunOptions) -> bool:
     if not (options.resume and (out / RECIPE).is_file()):
         return False
     before, kept = _read_run_recipe(out, "give another --out")
-    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until"), kept.get("as_of")
-    as_of = options.as_of if options.as_of == "subgraph" else None
-    now = options.seed, options.split, options.edges_until, as_of
-    if given != now or _settings(before) != _settings(options.recipe):
+    if kept != _kept_options(options) or _settings(before) != _settings(options.recipe):
         hint = "give the same recipe, settings, seed, split and edges, or another --out"
         raise DataError("the existing run has different settings", where=str(out), hint=hint)
     return True
+
+
+def _kept_options(options: RunOptions) -> dict[str, Any]:
+    """The options of the command that recipe.json has beside the settings."""
+    found = {name: getattr(options, name) for name in RUN_OPTIONS}
+    return {name: value for name, value in found.items() if value not in (None, "now")}
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
