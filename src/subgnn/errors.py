@@ -1,4 +1,4 @@
-"""Errors that say where, what is wrong, what is accepted and what to do; of users, on one line, with exit code 2."""
+"""Errors that say where, what is wrong, what is accepted and what to do; one line and exit code 2 for users."""
 
 import difflib
 import re
