@@ -23,7 +23,7 @@ from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.fits import Entry, open_fits
 from subgnn.training.options import Callbacks, TrainOptions
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from subgnn.training.search import Budget, Rules, Search
+from subgnn.training.search import Budget, Search
 
 CHANNELS = (
     ChannelSettings("position", "internal", 3),
@@ -108,7 +108,8 @@ def press_ctrl_c() -> None:
 def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> np.ndarray:
     """Out-of-fold predictions of one recipe (1, n, outputs), however long they take."""
     entry = Entry(recipe.name, recipe)
-    rules = Rules(gain=lambda *_: 0.0, cannot_win=lambda _: "", behind=lambda *_: "", members=list)
+    rules = {"gain": lambda *_: 0.0, "cannot_win": lambda _: "", "behind": lambda *_: "", "members": list}
+    calls = {"on_judged": lambda _: None, "on_change": lambda _: None}
     with open_fits(pool, options) as fits:
-        Search(fits, [entry], folds, Budget(math.inf), rules, on_judged=lambda _: None, on_change=lambda _: None).run()
+        Search(fits, [entry], folds, Budget(math.inf), **rules, **calls).run()
     return entry.predictions

@@ -53,7 +53,7 @@ from subgnn.training.portfolio import (
     save_candidate,
 )
 from subgnn.training.run_dir import CHECKPOINT, result_fields
-from subgnn.training.search import Budget, Rules, Search
+from subgnn.training.search import Budget, Search
 
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
 _CONSTANT = "constant"
@@ -199,7 +199,10 @@ class _Training:
             self.rows,
             auto.folds,
             self.budget,
-            Rules(self._gain, self._cannot_win, self._behind, self._members),
+            self._gain,
+            self._cannot_win,
+            self._behind,
+            self._members,
             on_judged=lambda row: save_candidate(row, keys[row.name], self.pool.rows[self.pool.judged], out),
             on_change=self.report,
             interrupted=lambda: interrupt.pressed,

@@ -50,30 +50,23 @@ class Budget:
         return min(_END_SECONDS, _END_SHARE * self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the predictions of other candidates decide about one.
+@dataclass(slots=True, eq=False)
+class Search:
+    """Judges candidates; ``on_judged`` is called with each that is finished, ``on_change`` with what is being done.
 
     ``gain`` is what the predictions of a fold, for places among the judged subgraphs, gain over a constant guess.
     ``cannot_win`` says why a network is left out, ``behind`` why it is stopped after some folds; both may be empty.
     ``members`` are those of the answer that would be selected among the candidates that were judged.
     """
 
-    gain: Callable[[NDArray[np.int64], NDArray[np.float32]], float]
-    cannot_win: Callable[[Entry], str]
-    behind: Callable[[NDArray[np.int64], NDArray[np.float32]], str]
-    members: Callable[[], Sequence[Entry]]
-
-
-@dataclass(slots=True, eq=False)
-class Search:
-    """Judges candidates; ``on_judged`` is called with each that is finished, ``on_change`` with what is being done."""
-
     fits: Fits
     entries: Sequence[Entry]
     num_folds: int
     budget: Budget
-    rules: Rules
+    gain: Callable[[NDArray[np.int64], NDArray[np.float32]], float]
+    cannot_win: Callable[[Entry], str]
+    behind: Callable[[NDArray[np.int64], NDArray[np.float32]], str]
+    members: Callable[[], Sequence[Entry]]
     on_judged: Callable[[Entry], None]
     on_change: Callable[[str], None]
     interrupted: Stop = never
@@ -104,7 +97,7 @@ class Search:
 
     def reserve(self) -> float:
         """Seconds kept for the end of the run, and to fit the members of the answer again."""
-        return self._reserve_for(*self.rules.members())
+        return self._reserve_for(*self.members())
 
     def _reserve_for(self, *entries: Entry) -> float:
         """Seconds kept if some candidates are the answer: at most half of all for their fits to all subgraphs."""
@@ -145,7 +138,7 @@ class Search:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         used = 0.0
         cost = {entry.name: self._cost(entry) / self.fits.engine.slots for entry in entries}
-        gains = {entry.name: self.rules.gain(*self.predicted(entry, 1)) for entry in entries}
+        gains = {entry.name: self.gain(*self.predicted(entry, 1)) for entry in entries}
         planned: list[tuple[Entry, int, int]] = []
         for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
             left = self.budget.left - max(self.reserve(), self._reserve_for(entry)) - used
@@ -218,7 +211,7 @@ class Search:
 
     def _judge_network(self, entry: Entry) -> None:
         """Judge a network, unless it cannot win; after each fold, in their order, it may turn out to be behind."""
-        entry.dropped = self.rules.cannot_win(entry)
+        entry.dropped = self.cannot_win(entry)
         if entry.dropped or self.fits.stop():
             return
         try:
@@ -247,7 +240,7 @@ class Search:
         """Compare a network after each of its folds, in their order; returns how many folds were looked at."""
         while (0, checked) in entry.folds and checked < len(self._of(0)) - 1 and not entry.dropped:
             checked += 1
-            if why := self.rules.behind(*self.predicted(entry, checked)):
+            if why := self.behind(*self.predicted(entry, checked)):
                 entry.dropped, entry.behind = f"stopped: {why}", True
         return checked
 
