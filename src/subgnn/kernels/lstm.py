@@ -14,7 +14,7 @@ place.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -173,12 +173,27 @@ def _copy(x: Array, out: Array, n: int) -> None:
         out[j] = x[j]
 
 
-Steps = tuple[Array, Array, Array]
-"""Step t of walk w lies in row first[t] + w, for w < sizes[t], walks in order of falling length: first, sizes, and the
-rows of the inputs that steps stand on."""
-Kept = tuple[Array, Array, Array]
-"""What a gradient needs of the pass forwards, of both directions: gates (2, 4, steps D), cells (2, steps D), both
-perhaps empty, and states (2, steps D), with D = padded(d)."""
+class Steps(NamedTuple):
+    """Where walks lie: step t of walk w in row first[t] + w, for w < sizes[t], walks in order of falling length.
+
+    ``rows`` are the rows of the inputs that steps stand on.
+    """
+
+    first: Array
+    sizes: Array
+    rows: Array
+
+
+class Kept(NamedTuple):
+    """What a gradient needs of the pass forwards, of both directions; ``gates`` and ``cells`` may be empty.
+
+    Shapes:
+        gates: (2, 4, steps D), D = padded(d). cells, states: (2, steps D).
+    """
+
+    gates: Array
+    cells: Array
+    states: Array
 
 
 @compiled_parallel
@@ -226,13 +241,13 @@ def _forward(
                     _multiply(total, width, h, width, _NEXT, u[q], COLUMNS, d * COLUMNS, n, d)
                 _sigmoid(total, gates[q], n * width)
                 if keep:
-                    _copy(gates[q], kept_gates[reverse, q, at * width :], n * width)
+                    _copy(gates[q], kept.gates[reverse, q, at * width :], n * width)
             _next_cell(gates[0], gates[1], gates[2], c, n * width)
             _tanh(c, t, n * width)
             _product(gates[3], t, h, n * width)
             _add(h, totals[block * width :], n * width)
             if keep:
-                _copy(c, kept_cells[reverse, at * width :], n * width)
+                _copy(c, kept.cells[reverse, at * width :], n * width)
             if len(states):
                 _copy(h, states[at * width :], n * width)
             before = True
@@ -287,7 +302,7 @@ def _backward(
             earlier = first[before] + block if m > 0 else 0
             _add(of_states[(block if summed else at) * width :], of_h, n * width)
             _tanh(cells[at * width :], t, n * width)
-            gates, earlier_cells = kept_gates[reverse, :, at * width :], cells[earlier * width :]
+            gates, earlier_cells = kept.gates[reverse, :, at * width :], cells[earlier * width :]
             _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
             for row in range(n):
                 _copy(inputs[rows[at + row]], x[row], k)

@@ -126,7 +126,7 @@ class CompiledLayer(torch.autograd.Function):
     ) -> Tensor:
         (first, last), d, size = ends, parameters[2].shape[1], walks.sizes[0]
         places = walks.places.numpy() if first else np.arange(len(inputs))
-        steps = walks.first.numpy(), np.array(walks.sizes), places
+        steps = kernels.Steps(walks.first.numpy(), np.array(walks.sizes), places)
         w, u = (torch.stack(pair).view(2, 4, d, -1) for pair in (parameters[:2], parameters[2:4]))
         biases = (torch.stack(parameters[4:6]) + torch.stack(parameters[6:])).view(2, 4, d, 1)
         slopes = torch.tensor([1.0, 1.0, 2.0, 1.0]).view(4, 1, 1)
@@ -137,12 +137,12 @@ class CompiledLayer(torch.autograd.Function):
         memory = _idle.pop() if keep and _idle else np.empty(sum(parts), np.float32)
         memory = memory if len(memory) >= sum(parts) else np.empty(sum(parts), np.float32)
         gates, cells, states = np.split(memory[: sum(parts)], np.cumsum(parts)[:2])
-        kept = gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1)
+        kept = kernels.Kept(gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1))
         totals = np.zeros((2, size * width), np.float32)
         x = inputs.numpy()
         kernels.forward(kernels.PIECES, x, steps, *transposed, d, kept, totals)
         ctx.layout = walks, ends, x, steps, w.numpy(), u.numpy(), kept, memory
-        found = torch.from_numpy(totals if last else kept[2]).view(2, -1, width)[..., :d]
+        found = torch.from_numpy(totals if last else kept.states).view(2, -1, width)[..., :d]
         found = torch.cat([found[0], found[1]], dim=1)
         if not last:
             return found
@@ -160,7 +160,7 @@ class CompiledLayer(torch.autograd.Function):
         if last:
             of_each = of_each.index_select(0, walks.order[: walks.sizes[0]] // walks.per_patch)
         of_states = nn.functional.pad(of_each.view(-1, 2, d).transpose(0, 1), (0, width - d)).contiguous()
-        of_inputs = np.empty((len(steps[2]), k), np.float32)
+        of_inputs = np.empty((len(steps.rows), k), np.float32)
         shapes = (width * kernels.padded(k), width * width, width)
         parts = [np.zeros((kernels.PIECES, 2, 4, numbers), np.float32) for numbers in shapes]
         turned = kernels.panels(w), kernels.panels(u)
