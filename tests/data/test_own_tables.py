@@ -36,7 +36,7 @@ def graph(tmp_path):
 def read_quietly(*given, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return read_subgraphs(*given, ReadOptions(**options))
+        return read_subgraphs(*given, ReadOptions(**options))[0]
 
 
 @pytest.mark.parametrize("members", [GMT, LONG, WIDE], ids=["gmt", "long", "wide"])

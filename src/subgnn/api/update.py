@@ -63,7 +63,7 @@ def update_run(
     if subgraphs is not None:
         # Two classes may become more, and few of the new subgraphs need not have both.
         form = reading.labels or LabelFormat(task="multi-class" if known.task == "binary" else known.task)
-        more = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
+        more, _ = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
         if more.splits is None:
             more = replace(more, splits=np.full(len(more), _TRAIN, np.int8))
         on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")

@@ -60,7 +60,7 @@ def read_tables(
         options.refuse(error)
     subgraphs, unlabelled = SubgraphSet(Ragged.from_rows([])), None
     if members is not None:
-        subgraphs, unlabelled = _read_parts(members, graph, options, seed=seed)
+        subgraphs, unlabelled = read_subgraphs(members, graph, options, seed=seed)
     if not name:
         paths = [Path(source) for source in (members, edges) if isinstance(source, str | Path)]
         name = next((path.name.partition(".")[0] for path in paths), "tables")
@@ -97,15 +97,8 @@ def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
 def read_subgraphs(
     source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0, draw_split: bool = True
-) -> SubgraphSet:
-    """Labelled subgraphs of a graph, with the split of the file or a drawn one; others are left out, with a warning."""
-    return _read_parts(source, graph, options, seed=seed, draw_split=draw_split)[0]
-
-
-def _read_parts(
-    source: Source, graph: Graph, options: ReadOptions, *, seed: int, draw_split: bool = True
 ) -> tuple[SubgraphSet, SubgraphSet | None]:
-    """The subgraphs with a label, and those without one, where they are kept."""
+    """Labelled subgraphs, with the split of the file or a drawn one, and those without a label, if they are kept."""
     members = read_members(source, graph, options)
     matched = match_nodes(members, graph, options)
     nodes, kept, told = matched.nodes, np.arange(len(members)), list[str]()
