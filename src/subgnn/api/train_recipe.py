@@ -45,7 +45,6 @@ def train(
             them at batches of b do what one does at N x b. None trains in this process alone.
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
-        report: write the page and the model card of the run.
     """
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, options.split))
     if options.time is not None:

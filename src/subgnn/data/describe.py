@@ -42,6 +42,15 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     for name, times in (("edge_times", dataset.graph.times), ("subgraph_times", subgraphs.times)):
         if times is not None and len(times):
             optional[name] = [times.min().item(), times.max().item()]
+    notes = label_notes(subgraphs)
+    if splits and splits["val"] < splits["test"]:
+        notes.append(
+            "val is smaller than test: in this case the SubGNN authors' loader, and code that copied it, swap the two, "
+            "so published numbers made with it, as on PPI-BP, score this file's val part; this library swaps them "
+            "with --split published"
+        )
+    if graph.num_edges == 0:
+        notes.append("the graph has no edges: every node is a component, and nothing that needs edges can be learned")
     return {
         "name": dataset.name,
         "num_nodes": graph.num_nodes,
@@ -64,7 +73,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
             "cut_ratio": _spread(shape.cut_ratio),
             "components": _spread(components.counts),
         },
-        "notes": _notes(dataset, splits),
+        "notes": notes,
     }
 
 
@@ -97,19 +106,6 @@ def task_line(subgraphs: SubgraphSet) -> str:
     more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
     classes = f"{len(counts):,} class{'' if len(counts) == 1 else 'es'}"
     return f"task: {subgraphs.task}, {classes}: {', '.join(counts[:_LISTED])}{more}"
-
-
-def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
-    notes = label_notes(dataset.subgraphs)
-    if splits and splits["val"] < splits["test"]:
-        notes.append(
-            "val is smaller than test: in this case the SubGNN authors' loader, and code that copied it, swap the two, "
-            "so published numbers made with it, as on PPI-BP, score this file's val part; this library swaps them "
-            "with --split published"
-        )
-    if dataset.graph.num_edges == 0:
-        notes.append("the graph has no edges: every node is a component, and nothing that needs edges can be learned")
-    return notes
 
 
 def check(

@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,12 +151,6 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
     return roc_area(scores.cpu().numpy(), np.arange(len(scores)) < edges.shape[1])
 
 
-def cache_file(recipe: Recipe, graph: Graph) -> Path:
-    """Path in the cache of the embeddings of these settings."""
-    source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
-    return cache_path("embeddings", json_digest(source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)))
-
-
 def pretrained_vectors(
     recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32]:
@@ -170,7 +163,8 @@ def pretrained_vectors(
 
     if not cache or cache_limit() == 0:
         return compute().vectors
-    file = cache_file(recipe, graph)
+    source = {"graph": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
+    file = cache_path("embeddings", json_digest(source | asdict(settings)))
     vectors = lookup(file, lambda: read_vectors(file, graph))
     if vectors is not None:
         return vectors

@@ -115,7 +115,8 @@ def source_vectors(
         from subgnn.embeddings.pretrain import pretrained_vectors
 
         vectors = pretrained_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_epoch)
-        return _scaled(vectors, settings.scale)
+        size = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64))))
+        return vectors * np.float32(settings.scale / size) if size > 0 else vectors
     if settings.source == UNTRAINED:
         return untrained_gin(graph, dim=settings.dim, hidden=recipe.pretrain.hidden, seed=recipe.pretrain.seed)
     vectors = read_vectors(Path(settings.source), graph)
@@ -148,11 +149,6 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
         states = np.maximum(weights + near @ weights + bias, 0)
         vectors += (states + near @ states) @ draws.uniform(-second, second, (width, dim)).astype(np.float32)
     return vectors + draws.uniform(-second, second, dim).astype(np.float32)
-
-
-def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    size = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64))))
-    return vectors * np.float32(scale / size) if size > 0 else vectors
 
 
 def save_run_vectors(tables: Iterable[NDArray[np.float32]], graph: Graph, run: Path) -> None:

@@ -74,7 +74,12 @@ class RayEngine(Engine):
     """
 
     def __init__(self, address: str | None = None, *, processes: int | None = None) -> None:
-        self.ray = _import_ray(loopback=address is None)
+        # Ray's switch for systems on which it is limited to one machine; without it, Ray replaces 127.0.0.1.
+        for name, value in (_ENVIRONMENT | ({_LOOPBACK: "0"} if address is None else {})).items():
+            os.environ.setdefault(name, value)
+        with extra_package("ray", extra="scale", feature="--engine ray"):
+            import ray
+        self.ray: Any = ray
         self._processes = processes
         self._owned = not self.ray.is_initialized()
         self.memory = share_of_each(processes or os.cpu_count() or 1)
@@ -250,18 +255,6 @@ def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: An
     """Run one job in a worker."""
     with one_thread(), memory_limit(memory):
         return attempt(function, _unpack(packed, values))
-
-
-def _import_ray(*, loopback: bool) -> Any:
-    """Import Ray without usage reports; with ``loopback``, a Ray started from here listens on 127.0.0.1 only."""
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    if loopback:
-        # Ray's switch for systems on which it is limited to one machine; without it, Ray replaces 127.0.0.1.
-        os.environ.setdefault(_LOOPBACK, "0")
-    with extra_package("ray", extra="scale", feature="--engine ray"):
-        import ray
-    return ray
 
 
 @lru_cache(maxsize=1)
