@@ -1,8 +1,4 @@
-"""Fit a run's chosen models again on a graph that has grown, with the labels of before and new ones.
-
-Nothing is searched: the members of a portfolio, or the recipe, stay, with the settings that were selected. Weights of
-members, calibration and thresholds come from new folds.
-"""
+"""Fit a run's chosen models again on a graph that has grown, with old and new labels; nothing is searched."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace

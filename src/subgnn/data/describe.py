@@ -1,8 +1,4 @@
-"""The paper's two property tables (appendix B), for any dataset.
-
-*Base graph*: nodes, edges, density, subgraphs, labels. *Subgraphs*: mean and standard deviation (population) of nodes,
-density, cut ratio and number of components. A directed graph is described without its orientations.
-"""
+"""The paper's two property tables (appendix B), for any dataset; directions of edges are ignored."""
 
 import warnings
 from collections.abc import Callable

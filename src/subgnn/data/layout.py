@@ -1,9 +1,4 @@
-"""The layout of a subgraph for pictures: which nodes and edges are drawn, their roles, and where they stand.
-
-Reports, plots of datasets and the server's page all draw this. The subgraph lies in the unit disk, distances near hop
-distances; border nodes stand on a ring around it, anchors that are farther away on a second ring. The same graph and
-nodes give the same layout.
-"""
+"""The layout of a subgraph for pictures: which nodes and edges are drawn, their roles, and where they stand."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Match the nodes of the graph that a run was trained on with those of another graph, such as one that has grown.
-
-Nodes are matched by name, or by row number where neither graph has names. A name of several nodes, and an empty one,
-matches nothing. A run keeps what this needs of its graph (:func:`matchable`).
-"""
+"""Match the nodes of a run's graph with those of another one, by name, or by row number where neither has names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Subgraphs that are measured on the graph as it was at their own times, so that none sees the future.
-
-What computes numbers of subgraphs calls :func:`at_own_times`, which takes those of one time together, on the graph
-until then. Very many different times are rounded down to a step: a subgraph then sees a little less, never more.
-"""
+"""Subgraphs that are measured on the graph as it was at their own times, so that none sees the future."""
 
 from collections.abc import Callable
 from dataclasses import replace

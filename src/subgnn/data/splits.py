@@ -1,9 +1,4 @@
-"""Splits into train, val and test: at random, stratified by label, by whole groups, or by time; and folds.
-
-The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
-subgraphs with equal nodes in one split, unless the split is by time; :func:`split_warnings` finds them. Another leak is
-an edge that is later than the subgraphs to be predicted; :func:`looks_ahead` finds it.
-"""
+"""Splits into train, val and test: at random, stratified by label, by whole groups, or by time; folds; and leaks."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,9 +1,4 @@
-"""The parts of link prediction that GIN and GraphSAINT share: edges to learn from, message passing, and the encoder.
-
-:func:`split_edges` holds out edges and draws pairs that are not edges. An :class:`Adjacency` multiplies weighted
-messages without storing one for each edge. An :class:`Encoder` is a stack of layers over :class:`NodeInputs`, which is
-trained on batches (:class:`Batch`) and then applied to the whole graph (:func:`embed_all`).
-"""
+"""What GIN and GraphSAINT share in link prediction: edges to learn from, message passing, and the encoder."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Signals that end a command cleanly: Ctrl-C, SIGTERM (from a batch system), SIGHUP (from a closed terminal).
-
-All of them raise KeyboardInterrupt, so that half-written files are removed. A training first finishes its epoch and
-saves its progress; a portfolio answers Ctrl-C with the candidates that are finished. This module imports little, since
-a command imports it before anything else.
-"""
+"""Signals that end a command by KeyboardInterrupt: Ctrl-C, SIGTERM (batch systems), SIGHUP (a closed terminal)."""
 
 import os
 import signal

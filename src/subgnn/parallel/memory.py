@@ -1,9 +1,4 @@
-"""The memory limit of this process, and sizes as people write them (``16GB``).
-
-The limit decides how much is done at once, and never changes a result: code that works in pieces makes them as large
-as :func:`share` allows. It is the limit of the whole process: the interpreter, its libraries and the mapped pages of a
-graph count.
-"""
+"""The memory limit of this process, which never changes a result, and sizes as people write them (``16GB``)."""
 
 import os
 import re

@@ -1,10 +1,4 @@
-"""Components, anchors and similarities of subgraphs, computed before training, and their cache.
-
-:func:`prepare` draws the shared anchors and measures the given subgraphs; :meth:`Prepared.extend` measures other
-subgraphs of the same graph against the same anchors. A prepared subgraph is a function of the graph, the settings, the
-seed and its own nodes, so training and prediction see the same numbers. Cached arrays come back equal bit for bit, and
-stay in their file, which is mapped into memory, so that training reads the rows of its batches.
-"""
+"""Components, anchors and similarities of subgraphs: functions of graph, settings, seed and nodes; and their cache."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The cache: files of computed results under a key of their inputs, within a limit of space.
-
-Files are ``FOLDER/KIND/KEY.SUFFIX`` with a key of 64 hexadecimal digits; nothing else in the folder is touched. Using a
-file renews its time. To make room for a new file, those unused for longest are removed.
-"""
+"""The cache: files of results under a key of their inputs; those unused for longest make room for new ones."""
 
 import os
 import re

@@ -1,9 +1,4 @@
-"""Files: written atomically, and JSON and TOML read within bounds of size and nesting.
-
-What killed processes left behind is removed. Parsers recurse into nested values and are slow on keys of many parts: a
-file of a few hundred kilobytes could end in a RecursionError, or take minutes. The bounds are far above the needs of
-settings, cards and results.
-"""
+"""Files: written atomically, and JSON and TOML read within bounds, as parsers recurse, and are slow on long keys."""
 
 import errno
 import hashlib

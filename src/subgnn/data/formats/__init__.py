@@ -1,8 +1,4 @@
-"""Files of graphs, subgraphs and datasets.
-
-A format is a module with a :class:`~subgnn.data.formats.format.FileFormat` and an entry of :data:`FORMATS`. Only this
-package knows conventions other than ids from 0 and :class:`~subgnn.data.graph.Graph`.
-"""
+"""Files of graphs, subgraphs and datasets; only this package knows conventions other than ids from 0."""
 
 from pathlib import Path
 

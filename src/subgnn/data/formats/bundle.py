@@ -1,8 +1,4 @@
-"""Bundles: a dataset as one file of arrays (:mod:`subgnn.storage.arrays`) that opens by memory map.
-
-A bundle is verified when it is opened: its checksum, the graph's hash, and everything that compiled code trusts. The
-cache remembers which files of more than 64 MiB have passed; ``subgnn data check`` always verifies.
-"""
+"""Bundles: a dataset as one file of arrays that opens by memory map, and is verified when it is first opened."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""The interface of a dataset format, and what a caller states about a file: columns of tables, how labels are written.
-
-The column of a table for a role is named by the caller, or guessed from the likely titles in columns.tsv.
-"""
+"""The interface of a dataset format, and what a caller states about a file; columns.tsv has likely column titles."""
 
 import csv
 import re

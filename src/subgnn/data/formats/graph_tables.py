@@ -1,10 +1,4 @@
-"""Tables of a graph: its edges, and attributes of its nodes.
-
-Edges have a row each: two columns of node ids, and those of weights, types and times. Nodes are numbered in the order
-of their ids, as numbers where all of them are. Of attributes, numbers are standardised, a missing cell being the mean;
-a column of few distinct texts is a category, with a feature for each value. Any other column is text by which nodes are
-found, too; so are numbers with leading zeros.
-"""
+"""Tables of a graph: its edges, and attributes of nodes, which become features, or text by which nodes are found."""
 
 from collections.abc import Mapping
 from dataclasses import replace

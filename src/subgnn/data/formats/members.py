@@ -1,9 +1,4 @@
-"""Subgraphs as a user's file states them: names of subgraphs, texts of nodes, labels and splits.
-
-Four forms are told apart by content: a table with a row for each membership (long) or for each subgraph with a list of
-nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv. A column ``absent`` tells the
-nodes that were looked for and not found: true or false in a long table, a list of nodes in a wide one.
-"""
+"""Subgraphs as a user's file states them: tables of memberships or of subgraphs, gene sets (GMT), or lines of nodes."""
 
 from __future__ import annotations
 

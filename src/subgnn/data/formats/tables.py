@@ -1,8 +1,4 @@
-"""Tables of any kind, with every cell as the text that was written: the reader behind all commands that take tables.
-
-CSV, TSV and text separated by ``;``, ``|`` or spaces (plain or gzipped, with or without a header), Parquet, Excel and
-JSON lines; in Python also data frames. ``007`` and ``7`` are two ids, and ids may have any number of digits.
-"""
+"""Tables of any kind, with every cell as the text that was written: the reader behind all commands that take tables."""
 
 from __future__ import annotations
 

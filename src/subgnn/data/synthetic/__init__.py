@@ -1,8 +1,4 @@
-"""The four synthetic datasets of the paper (appendix B), drawn from a recipe and a seed.
-
-A recipe draws a base graph, places subgraphs in it, brings a property of each to a target and labels them by quantiles
-of the property that the finished graph has. The same seed gives the same bytes.
-"""
+"""The four synthetic datasets of the paper (appendix B), drawn from a recipe and a seed, which gives the same bytes."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

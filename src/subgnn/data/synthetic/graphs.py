@@ -1,8 +1,4 @@
-"""Parts that synthetic recipes share: checks of settings, labels, base graphs and planting (paper, appendix B).
-
-Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to their degree. PLANT lays small graphs on
-nodes of a graph.
-"""
+"""Parts that synthetic recipes share: checks of settings, labels, base graphs and planting (paper, appendix B)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
