@@ -136,7 +136,7 @@ def test_subgraphs_without_a_label_are_left_out_and_counted(tmp_path, label, kin
         )
     graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
     with pytest.warns(DataWarning) as told:
-        subgraphs = read_membership_table(path, graph)
+        subgraphs, _ = read_membership_table(path, graph)
     place = f"{'line' if kind == 'lines' else 'row'} 2" + (f": '{label}'" if label else "")
     what = f"{path}: 2 of 6 subgraphs have no label and are left out ({place})"
     assert what in [str(warning.message) for warning in told]
