@@ -84,7 +84,6 @@ class Task:
         return self.one_class or self.several
 
     def num_outputs(self, classes: int) -> int:
-        """The number of columns of outputs."""
         return classes
 
     def indicators(self, targets: NDArray[Any], outputs: int) -> Scores:

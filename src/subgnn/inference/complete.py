@@ -112,7 +112,6 @@ class PairFeatures:
         return scipy.sparse.csr_array((ones, self.graph.neighbors, self.graph.offsets), shape=shape)
 
     def diffuse(self, subgraphs: Ragged) -> Iterator[DiffusedSubgraph]:
-        """Compute the diffusions of subgraphs, a few at a time."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
         for begin in range(0, len(subgraphs), _AT_ONCE):
             some = subgraphs.take(np.arange(begin, min(begin + _AT_ONCE, len(subgraphs))))
@@ -206,7 +205,6 @@ class Ranker:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any], where: str) -> Self:
-        """Check stored arrays, and build the ranker from them."""
         shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
         numbers = all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values())
         if not numbers or {name: array.shape for name, array in arrays.items()} != shapes:

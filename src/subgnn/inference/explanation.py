@@ -99,7 +99,6 @@ class StatisticContribution(Contribution):
     edges: tuple[tuple[str, str], ...]  # that make it, where they are known
 
     def in_words(self) -> str:
-        """The value beside those of training subgraphs."""
         triangles = f", with {len(self.edges)} edges in triangles" if self.edges else ""
         text = f"{self.name} is {self.value:.3g}{triangles}"
         if max(self.share_below, self.share_above) == 0:
@@ -193,7 +192,6 @@ class Explanation:
         return (item.probability_changes or item.contributions)[self.leading]
 
     def rows(self) -> Iterator[Row]:
-        """One row of a table for each item."""
         yield "prediction", "sentence", self.sentence, [None] * len(self.classes)
         yield "prediction", "logits", "", self.logits
         ways: dict[str, Sequence[Contribution]] = {

@@ -216,7 +216,6 @@ class Drift:
         self._lock = threading.Lock()
 
     def add(self, subgraphs: Ragged, scores: NDArray[np.float32]) -> None:
-        """Add subgraphs with their class probabilities."""
         found = scores.argmax(axis=1) if self._classes else np.full(len(subgraphs), -1)
         shares = self._shares(subgraphs, np.array([row.tobytes() in self._learned for row in subgraphs], bool))
         with self._lock:

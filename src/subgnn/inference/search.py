@@ -208,7 +208,6 @@ class KnownSubgraphs:
 
     @property
     def ready(self) -> bool:
-        """Whether all vectors have been computed."""
         return self._vectors is not None
 
     def places(self, *, test: bool = False) -> NDArray[np.int64]:

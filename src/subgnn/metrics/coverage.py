@@ -79,7 +79,6 @@ class HeldOutScores:
         return found
 
     def problems(self, outputs: int) -> Iterator[str]:
-        """Descriptions of anything wrong with the arrays of a file."""
         kinds = [f"{array.dtype}/{array.ndim}" for array in (self.scores, self.labels, self.offsets)]
         if kinds != ["float32/2", "int32/1", "int64/1"]:
             yield "its held-out scores have the wrong type"

@@ -56,7 +56,6 @@ class ComparedRun:
         return found | {"seconds": self.seconds, "date": self.result.date}
 
     def cells(self) -> list[str]:
-        """Name, recipe, data, scores, seconds and date, as text."""
         scores = [_scored(self.score(split), self.interval(split)) for split in ("val", "test")]
         day = date_text(self.result.date)[:_DAY]
         return [self.name, self.result.recipe, self.result.dataset, *scores, f"{self.seconds:.1f}", day]

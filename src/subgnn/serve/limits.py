@@ -66,7 +66,6 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds, at least 0."""
         return max(0.0, self.until - time.monotonic())
 
     @property

@@ -82,7 +82,6 @@ class LazyCompleter:
         return self._fitted is not None
 
     def __call__(self) -> Completer:
-        """The fitted model; a :class:`DataError` without known subgraphs."""
         with self._lock:
             if self._fitted is None:
                 self._fitted = Completer.of_run(self._opened, self._name)
@@ -118,7 +117,6 @@ class ServedRun:
         self.index.find("a name")
 
     def card(self) -> dict[str, Any]:
-        """Facts about the run: data, scores, versions and limits of requests."""
         graph, checkpoint, source = self.predictor.graph, self.predictor.checkpoint, self.predictor.with_channels()
         training = None if self.subgraphs is None or self.subgraphs.splits is None else self.subgraphs.indices("train")
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
@@ -224,7 +222,6 @@ class ServedRun:
         return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
 
     def embed(self, subgraphs: Ragged) -> dict[str, Any]:
-        """z_S of each subgraph."""
         vectors = self.predictor.embeddings(subgraphs)
         return {"run": self.name, "width": vectors.shape[1], "vectors": [[float(x) for x in row] for row in vectors]}
 

@@ -84,7 +84,6 @@ class Entry:
         return float(np.median(self.seconds[1:] or self.seconds)) if self.seconds else 0.0
 
     def leave_out(self, why: str) -> None:
-        """Record that there was no time for it."""
         self.dropped, self.late = why, True
 
 
@@ -273,7 +272,6 @@ class Fits:
         return None if kept is None else replace(kept, vectors=self.vectors(entry))
 
     def prepare_vectors(self, entry: Entry) -> None:
-        """Compute the node embeddings of a candidate, for all of its fits."""
         key = vectors_key(entry.recipe)
         if not key or key in self._vectors:
             return

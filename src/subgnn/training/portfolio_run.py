@@ -178,7 +178,6 @@ class _Training:
 
     @property
     def finished(self) -> list[Entry]:
-        """The candidates that were judged, in their order."""
         return [row for row in self.rows if row.predictions is not None]
 
     def judge_all(self, interrupt: Interrupt) -> None:
@@ -312,7 +311,6 @@ class _Training:
         return rows
 
     def answer(self) -> _Ensemble:
-        """Select the answer on out-of-fold predictions, and calibrate it."""
         rows = self._affordable()
         given, subgraphs, choice = self._given(rows), self.pool.subgraphs, self._choice(rows)
         targets = given.targets
@@ -395,7 +393,6 @@ class _Training:
         return Novelty.of(self.pool.given.graph, self.pool.given.subgraphs.nodes.take(rows), self.options.seed)
 
     def checkpoint(self, answer: _Ensemble, members: list[tuple[Entry, FitResult]], novelty: Novelty) -> Checkpoint:
-        """The checkpoint of the answer, with those of its members."""
         calibration = answer.calibration
         weights = {
             "member_weights": np.array([weight for _, weight in answer.members], np.float32),

@@ -284,7 +284,6 @@ class Recorder:
             raise KeyboardInterrupt
 
     def append(self, record: Record) -> None:
-        """Add the record of an epoch to metrics.jsonl."""
         line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
         try:
             with path.open("a", encoding="utf-8") as file:
