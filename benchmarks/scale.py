@@ -8,6 +8,7 @@
     python benchmarks/scale.py --sizes 1e6 5e6 49e6 --recipe auto --stages generate train \
         --train-flags "--memory 16GB --time 25m"
     python benchmarks/scale.py --sizes 3e5 --subgraphs 120000 --recipe auto --stages generate train
+    python benchmarks/scale.py --sizes 5e6 --subgraphs 1000000 --recipe unsupervised --stages generate embed
     python benchmarks/scale.py --sizes 1e6 --recipe glass ssnp s2n wlks --stages generate train predict
     python benchmarks/scale.py --sizes 1e6 5e6 --weights --directed --recipe diffusion diffusion-directed \
         --stages generate train predict --train-flags "--memory 8GB" --predict-flags "--memory 8GB"
@@ -32,7 +33,7 @@ import numpy as np
 
 from scale_cases.measure import measure
 
-STAGES = ("generate", "convert", "prepare", "train", "predict")
+STAGES = ("generate", "convert", "prepare", "train", "predict", "embed")
 OF_RECIPES = STAGES[2:]
 COSTS = ("seconds", "cpu_seconds", "resident_mb", "anonymous_mb")
 EDGES_PER_NODE = 4
@@ -46,6 +47,7 @@ def commands(folder: Path, options: argparse.Namespace, nodes: int, recipe: str)
     flags = {stage: shlex.split(getattr(options, f"{stage}_flags")) for stage in STAGES if stage != "generate"}
     generate = ["--generate", str(nodes), "--folder", str(folder), "--seed", str(options.seed), *text]
     generate += ["--subgraphs", str(options.subgraphs)] * bool(options.subgraphs)
+    embed = ["--subgraphs", str(folder / "text" / "subgraphs.tsv"), "--out", str(folder / "vectors.npy"), "--force"]
     generate += ["--weights"] * options.weights + ["--directed"] * options.directed
     convert = ["data", "convert", str(folder / "text"), "--out", str(folder / "converted.subgnn"), "--force", "--json"]
     predict = ["--subgraphs", str(folder / "new.tsv"), "--out", str(folder / "predictions.tsv"), "--force", "--json"]
@@ -55,6 +57,7 @@ def commands(folder: Path, options: argparse.Namespace, nodes: int, recipe: str)
         "prepare": [*subgnn, "prepare", bundle, "--recipe", recipe, "--json", *flags["prepare"]],
         "train": [*subgnn, "train", bundle, "--recipe", recipe, "--out", run, "--json", *flags["train"]],
         "predict": [*subgnn, "predict", run, *predict, *flags["predict"]],
+        "embed": [*subgnn, "embed", bundle, "--recipe", recipe, *embed, "--json", *flags["embed"]],
     }
 
 
@@ -125,7 +128,7 @@ def slopes(rows: list[dict[str, Any]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e6], help="numbers of nodes")
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES[:-1]))
     parser.add_argument("--folder", type=Path, default=Path("scale"), help="where graphs and runs are written")
     parser.add_argument("--out", type=Path, help="results, a line of JSON each, appended")
     parser.add_argument(
