@@ -90,6 +90,19 @@ def test_the_rest_of_the_batch_and_the_memory_change_nothing():
     assert (whole[0].lengths == 20).all()
 
 
+def test_a_walk_over_a_hub_changes_nothing_for_the_sets_after_it():
+    leaves, path = np.arange(1, 3000), np.arange(3000, 3050)
+    tails, heads = np.append(np.zeros_like(leaves), path - 1), np.append(leaves, path)
+    walks = Walks.of(Graph.from_edges(tails, heads, num_nodes=3050))
+    sets = Ragged.from_rows([[0], [3020, 3021], [1], [3049], [0, 3010], [3040]] * 4)
+    nodes, values = diffuse_nearby(walks, sets, 0.6, edges=10**4, most=100)
+    for i in range(6):
+        alone, ratios = diffuse_nearby(walks, sets.take([i]), 0.6, edges=10**4, most=100)
+        for j in range(i, 24, 6):
+            np.testing.assert_array_equal(nodes[j], alone.values)
+            np.testing.assert_array_equal(values[nodes.offsets[j] : nodes.offsets[j + 1]], ratios)
+
+
 @pytest.mark.parametrize("damping", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("directed", [False, True])
 def test_errors_of_a_walk_sum_to_the_tolerance_on_a_long_path(damping, directed):
