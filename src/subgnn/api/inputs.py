@@ -146,7 +146,6 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
 
 
 def _written(rows: Ragged, graph: Graph) -> list[list[str]]:
-    """Rows of the graph as texts that name them."""
     used, places = np.unique(rows.values, return_inverse=True)
     if len(used) and not 0 <= used[0] <= used[-1] < graph.num_nodes:
         what = f"node {used[0] if used[0] < 0 else used[-1]} is not in the graph"

@@ -254,7 +254,6 @@ class Run:
         return self._query(subgraphs, unknown).as_of(self.predictor.as_of_step).matched.nodes
 
     def _scores(self, split: str, *names: str) -> str:
-        """Metrics of a split in words: those named, or all but the loss."""
         scores = self.result.scores(split)
         shown = {name: value for name, value in scores.items() if (name in names if names else name != "loss")}
         return ", ".join(f"{metric_name(name)} {score_text(value, name)}" for name, value in shown.items())

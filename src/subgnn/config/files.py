@@ -174,7 +174,6 @@ def _with_channels(entries: Sequence[Mapping[str, Any]], entry: str, text: str) 
 
 
 def _channel(word: str) -> tuple[str, tuple[str, ...]]:
-    """The kind and the sides that a channel's name means."""
     kind, _, side = word.strip(" '\"").partition("/")
     return CHANNEL_LETTERS.get(kind, kind), (side,) if side else ("internal", "border")
 

@@ -309,7 +309,6 @@ class _Edges:
     times: NDArray[Any] | None
 
     def take(self, chosen: NDArray[Any]) -> _Edges:
-        """Some of the edges: where a mask is set, or at places."""
         weights, times = (None if array is None else array[chosen] for array in (self.weights, self.times))
         return _Edges(self.tails[chosen], self.heads[chosen], weights, times)
 

@@ -84,7 +84,6 @@ class NodeMatch:
 
     @property
     def lines(self) -> list[str]:
-        """:attr:`line`, and what models make of the new graph, each once."""
         return [self.line, *dict.fromkeys(self.notes)]
 
     def tell_gone(self, count: int, what: str) -> None:

@@ -223,7 +223,6 @@ class Matched:
         return f"{len(self.unknown):,} nodes are not in the graph, {within}: {', '.join(shown)}{more}{dates}"
 
     def warn(self) -> None:
-        """Warn about nodes that were dropped, and about nodes that differ in case only."""
         if self.unknown:
             warn(f"{self.where}: {self.unknown_text()}; left out")
         for how, found in (("matched by ignoring case", self.by_case), ("replaced by aliases", self.by_alias)):

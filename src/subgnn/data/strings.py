@@ -57,7 +57,6 @@ class Strings(_Texts):
 
     @classmethod
     def numbers(cls, begin: int, end: int) -> Strings:
-        """The whole numbers from ``begin`` up to, but not including, ``end``."""
         blocks = (range(at, min(at + _BLOCK, end)) for at in range(begin, end, _BLOCK))
         text = b"".join("".join(map(str, block)).encode() for block in blocks)
         lengths = 1 + np.searchsorted(10 ** np.arange(1, 19), np.arange(begin, end), side="right")

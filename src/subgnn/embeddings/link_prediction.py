@@ -44,11 +44,9 @@ class EdgeSplit:
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The message-passing graph, as the kernels take it."""
         return self.offsets, self.neighbors
 
     def rows(self, run: slice) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The message-passing graph's rows of a run of nodes."""
         offsets = self.offsets[run.start : run.stop + 1]
         return offsets - offsets[0], self.neighbors[offsets[0] : offsets[-1]]
 

@@ -102,11 +102,9 @@ class RayEngine(Engine):
                 raise UserError(f"the cluster has no {what}", where="--engine ray", hint=hint)
 
     def _needed(self) -> dict[str, float]:
-        """The resources of a job, as Ray names those of a machine."""
         return {"CPU": 1.0, "memory": float(self.memory)}
 
     def _machines(self) -> list[dict[str, float]]:
-        """The resources of each machine that is connected now."""
         return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
 
     def _start(self) -> None:

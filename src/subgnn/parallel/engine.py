@@ -1,16 +1,11 @@
 """Run many independent jobs over processes, and yield each result as its job ends.
 
-A job is data that can be pickled; the function is one that a worker can import. Jobs are independent, so an engine may
-run them in any order and anywhere. A job that raises, or whose worker is killed, gives a :class:`Failure`; the others
-continue. A value that many jobs use is given to :meth:`Engine.share` first.
+A job is data that can be pickled; the function is one that a worker can import. A job that raises, or whose worker is
+killed, gives a :class:`Failure`; the others go on. A value that many jobs use is given to :meth:`Engine.share` first.
 
-:class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
-cluster. A local worker has a fresh interpreter, so a script needs no main guard, and its own session, so Ctrl-C in a
-terminal reaches the parent only, which ends its workers. A worker whose parent is gone, for whatever reason, ends too.
-
-Importing torch and scikit-learn takes seconds of processor time. On Linux, workers of an engine that knows what they
-will import (``preload``) are forked from one process that has imported it. :func:`import_early` starts that process
-before there is an engine.
+A local worker has an interpreter of its own, so a script needs no main guard, and its own session, so Ctrl-C in a
+terminal reaches the parent only, which ends its workers; a worker whose parent is gone ends, too. On Linux, workers of
+an engine that knows what they will import (``preload``) are forked from one process that has imported it.
 """
 
 from __future__ import annotations
@@ -157,14 +152,11 @@ class Mapped(Generic[Value]):
 
 
 class LocalEngine(Engine):
-    """Processes of this machine, each with one job at a time.
+    """Processes of this machine, each with one job at a time, one thread and an equal share of the memory limit.
 
-    With one process, jobs run in this process, without any start, unless they are to run ``apart``, where they can be
-    killed. Jobs with a true attribute or key ``on_gpu`` run beside the others, ``gpu_jobs`` at a time. A worker that is
-    killed fails its job only, and another takes its place. Workers stay for the next ``map``, with what they have
-    loaded; they end with ``close`` and at the end of a ``with`` block. Each has an equal share of the memory limit
-    (:mod:`subgnn.parallel.memory`) that was in force when it was started, and one thread. Modules named in
-    ``preload`` are imported once for all workers, where that is possible.
+    With one process, jobs run in this process, unless they are to run ``apart``, where they can be killed. Jobs with a
+    true attribute or key ``on_gpu`` run beside them, ``gpu_jobs`` at a time. A worker that is killed fails its own job
+    only, and another takes its place. Workers stay for the next ``map``, and end with ``close``.
     """
 
     def __init__(
@@ -286,7 +278,6 @@ class _Worker:
             _send(self.pipe, (function, job))
 
     def receive(self) -> Any:
-        """Wait for a result, or for the end of the worker."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):

@@ -36,7 +36,6 @@ class Column:
 
     @property
     def titles(self) -> list[str]:
-        """The titles of its columns in CSV and TSV."""
         return [self.title] if self.width is None else [f"{self.title}_{i}" for i in range(self.width)]
 
 

@@ -57,7 +57,6 @@ class Members:
         return len(self.nodes)
 
     def place(self, subgraph: int) -> str:
-        """The place of a subgraph in the file, for messages."""
         number = self.rows[subgraph]
         return f"{self.where}: row {number}" if self.unit == "row" else f"{self.where}:{number}"
 
