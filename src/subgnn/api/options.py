@@ -45,8 +45,9 @@ def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         hints = get_type_hints(function, include_extras=True)
         held = {name: _parameters(hint) for name, hint in hints.items() if hint in groups}
-        own = {name: [one.replace(annotation=hints[name])] for name, one in signature(function).parameters.items()}
-        parameters = [parameter for name in own for parameter in held.get(name, own[name])]
+        own = signature(function).parameters
+        plain = {name: [one.replace(annotation=hints.get(name, Any))] for name, one in own.items()}
+        parameters = [parameter for name in own for parameter in held.get(name, plain[name])]
         known = [parameter.name for parameter in parameters]
 
         @wraps(function)
@@ -59,9 +60,9 @@ def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..
                 given[name] = hints[name](**{one.name: given.pop(one.name) for one in options if one.name in given})
             return function(*args, **given)
 
-        if section := re.search(r"^    Args:\n(?: {8}.*\n)+", function.__doc__ or "", re.MULTILINE):
+        if section := re.search(r"^( +)Args:\n(?:\1    .*\n)+", function.__doc__ or "", re.MULTILINE):
             helps = {one.name: get_args(one.annotation)[1].help for options in held.values() for one in options}
-            lines = "".join(f"        {name}: {text}\n" for name, text in helps.items())
+            lines = "".join(f"{section[1]}    {name}: {text}\n" for name, text in helps.items())
             call.__doc__ = section.string.replace(section[0], section[0] + lines)
             parameters = [
                 one.replace(annotation=get_args(one.annotation)[0]) if one.name in helps else one for one in parameters

@@ -46,11 +46,13 @@ from subgnn.training.options import TrainOptions
 from subgnn.training.run_dir import PAGE
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame
 
     from subgnn.inference.complete import Completer
     from subgnn.inference.explanation import Explanation
     from subgnn.reports.drawing import Picture
+else:
+    DataFrame = Any  # pandas is imported where a table is made
 
 
 class Run:
@@ -86,42 +88,19 @@ class Run:
         """The graph that the model was trained on, without orientations."""
         return self.predictor.graph
 
+    @with_options(PredictOptions)
     def predict(
-        self,
-        subgraphs: Subgraphs,
-        *,
-        top: int | None = None,
-        coverage: float | None = None,
-        coverage_by_class: bool = False,
-        min_known: float = 0.5,
-        sort: str | None = None,
-        members: bool = True,
-        unknown: Unknown = "error",
-        engine: Engine | None = None,
-    ) -> pd.DataFrame:
+        self, subgraphs: Subgraphs, *, options: PredictOptions, unknown: Unknown = "error", engine: Engine | None = None
+    ) -> DataFrame:
         """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
 
         Args:
-            top: give this many classes, the likeliest first, in place of a column for each class.
-            coverage: add the set of labels that contains the true one with this probability, such as 0.9.
-            coverage_by_class: hold the coverage for the subgraphs of each class, not only on average.
-            min_known: leave the label empty if a smaller share of the nodes is in the graph.
-            sort: highest first, by ``probability``, ``probability:CLASS``, ``value`` or ``novelty``.
-            members: add the nodes of each subgraph, in the last column.
             engine: its workers (:func:`~subgnn.parallel.cluster.open_engine`) share the work on thousands of subgraphs.
         """
-        options = PredictOptions(
-            top=top,
-            coverage=coverage,
-            coverage_by_class=coverage_by_class,
-            min_known=min_known,
-            sort=sort,
-            members=members,
-        )
         predictor = pooled(self.predictor, engine)
         return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), options))
 
-    def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
+    def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
         return vector_frame(self.predictor, self._query(subgraphs, unknown))
 
@@ -133,7 +112,7 @@ class Run:
         by: By = "place",
         include_test: bool = False,
         unknown: Unknown = "error",
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
 
         They are the run's training, validation and, with ``include_test``, test subgraphs; nearest ``by`` ``place``,
@@ -166,7 +145,7 @@ class Run:
         top: int = 20,
         among: Iterable[Any] | str | Path | None = None,
         unknown: Unknown = "error",
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Nodes that are missing in each subgraph, with the probability that they belong, as ``subgnn complete`` does.
 
         ``among`` restricts suggestions to these nodes: a list, or the path of a text file with one per line.
@@ -205,7 +184,7 @@ class Run:
         return load(out)
 
     @property
-    def leaderboard(self) -> pd.DataFrame:
+    def leaderboard(self) -> DataFrame:
         """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note."""
         import pandas as pd
 
@@ -370,7 +349,7 @@ def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
     return Query(members, matched, drops=unknown == "drop")
 
 
-def answer_frame(table: AnswerTable) -> pd.DataFrame:
+def answer_frame(table: AnswerTable) -> DataFrame:
     """A table of answers as a data frame."""
     import pandas as pd
 
@@ -378,7 +357,7 @@ def answer_frame(table: AnswerTable) -> pd.DataFrame:
     return pd.DataFrame({title: [value for part in parts for value in part[i]] for i, title in enumerate(titles)})
 
 
-def vector_frame(predictor: Predictor, query: Query) -> pd.DataFrame:
+def vector_frame(predictor: Predictor, query: Query) -> DataFrame:
     """Vectors of subgraphs: a row each, with the name of the subgraph as index."""
     import pandas as pd
 
@@ -407,7 +386,7 @@ def embed_subgraphs(
     settings: Settings = (),
     seed: int = 0,
     unknown: Unknown = "error",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Vectors of subgraphs without labels: a row each, with the name of the subgraph as index.
 
     They are fitted to these subgraphs: for vectors of further ones that can be compared with them, keep the model with
