@@ -84,7 +84,7 @@ def test_predictions_are_those_of_the_whole_table(tmp_path, monkeypatch, trainab
     streamed, whole = [], []
     for found, large in ((streamed, 0), (whole, 10**9)):
         monkeypatch.setattr(build, "LARGE", large)
-        monkeypatch.setattr(fitted, "STREAMED_BATCH", 7)
+        monkeypatch.setattr(fitted, "NETWORK_BATCH", 7)
         predictor = Predictor(checkpoint, graph)
         found += [predictor.outputs(subgraphs), predictor.embeddings(subgraphs)]
     for ours, theirs in zip(streamed, whole, strict=True):

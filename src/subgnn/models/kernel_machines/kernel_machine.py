@@ -429,8 +429,12 @@ def cosines(products: Floats, squared: Floats, with_mean: Floats, lengths: Float
     """
     own, of_mean = products.mean(axis=1), with_mean.mean()
     inverse = _inverse(centred_lengths(squared, own, of_mean))
-    centred: Floats = products - own[:, None] - with_mean + of_mean
-    return centred * inverse[:, None] * _inverse(lengths)
+    centred: Floats = products - own[:, None]
+    centred -= with_mean
+    centred += of_mean
+    centred *= inverse[:, None]
+    centred *= _inverse(lengths)
+    return centred
 
 
 def centred_lengths(squared: Floats, with_mean: Floats, of_mean: float) -> Floats:
@@ -477,15 +481,19 @@ class Reference:
         self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
     ) -> Floats:
         """K (n, m), from products (n, m) and squared lengths (n,) by view, and statistics (n, 18), (m, 18)."""
-        parts = zip(products, squared, self.with_mean, self.lengths, strict=True)
-        found: Floats = np.average([cosines(*part) for part in parts], axis=0, weights=self.shares)
+        shares, found = self.shares or (1.0,) * len(products), np.zeros(1)
+        for given, *part in zip(shares, products, squared, self.with_mean, self.lengths, strict=True):
+            found = found + given * cosines(*part)
+        found /= sum(shares)
         if self.kernel == "linear":
             return found
         if self.standard is not None and statistics is not None:
             own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
             squares = np.square(own).sum(axis=1)[:, None] + np.square(known).sum(axis=1) - 2 * own @ known.T
             found -= _TOPOLOGY_SCALE * squares.clip(0)
-        return np.exp(self.sharpness * (found - 1))
+        found -= 1
+        found *= self.sharpness
+        return np.exp(found, out=found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,6 @@ from subgnn.errors import UserError
 from subgnn.models.correction import scores_of
 from subgnn.models.examples import in_batches
 from subgnn.models.interface import (
-    BATCH,
     Candidate,
     ChannelModel,
     FittedChannelModel,
@@ -59,8 +58,8 @@ from subgnn.prepare.measure import Frame, Prepared, measure, prepare_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
-STREAMED_BATCH = 1024
-"""Subgraphs in a batch that carries the vectors of its nodes."""
+NETWORK_BATCH = 1024
+"""Subgraphs in a batch of predictions; larger ones leave the processor's cache."""
 
 
 class OpenNetwork:
@@ -171,10 +170,10 @@ class FittedSubGNN(FittedChannelModel):
             def mean(batch: Batch) -> Tensor:
                 return torch.stack([getattr(one, what)(batch) for one in networks]).mean(dim=0)
 
-            found = torch.cat(list(in_batches(mean, networks[0].inputs(measured), rows, BATCH)))
+            found = torch.cat(list(in_batches(mean, networks[0].inputs(measured), rows, NETWORK_BATCH)))
         else:
             networks = self._open(NodeTable(nodes, "carried"), members)
-            each = [in_batches(getattr(one, what), one.inputs(measured), rows, STREAMED_BATCH) for one in networks]
+            each = [in_batches(getattr(one, what), one.inputs(measured), rows, NETWORK_BATCH) for one in networks]
             found = torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0)
         return found.float().cpu().numpy()
 
