@@ -24,7 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def measure(run: Path, count: int, outputs: Path) -> dict[str, float]:
-    """CPU seconds of opening a run and of predicting, in this process; probabilities go to a file."""
+    """CPU seconds of opening a run and of predicting, in one thread; probabilities go to a file."""
+    import numba
+    import torch
+
+    # Threads that wait for others, on a busy machine, use CPU time.
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
     from subgnn.inference.open import open_run
     from subgnn.ragged import Ragged
 
