@@ -246,9 +246,9 @@ def read_json(path: Path, hint: str) -> Any:
     return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or it is damaged")
 
 
-def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
+def write_json(value: Any, path: Path) -> None:
     """Write JSON, atomically."""
-    with atomic_write(path, overwrite=overwrite) as temporary:
+    with atomic_write(path, overwrite=True) as temporary:
         text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         # Halves of characters, which paths may have, are escaped as JSON does.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
