@@ -257,8 +257,6 @@ def split_dataset(
 
     $ subgnn data split payments --out by_time --method time --fractions 0.7,0.15,0.15
     """
-    import numpy as np
-
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import SUFFIX, write_bundle
     from subgnn.data.formats.folder import write_folder
@@ -275,12 +273,10 @@ def split_dataset(
     subgraphs = split_subgraphs(dataset.subgraphs, method=method, seed=seed, fractions=shares, groups=given)
     how = {"method": method, "fractions": list(shares), "seed": seed}
     again = replace(dataset, subgraphs=subgraphs, card={**dataset.card, "split": how})
-    if out.suffix == SUFFIX:
-        write_bundle(again, out, overwrite=force)
-    else:
-        write_folder(again, out, overwrite=force)
+    write = write_bundle if out.suffix == SUFFIX else write_folder
+    write(again, out, overwrite=force)
     sizes = {split: len(subgraphs.indices(split)) for split in SPLITS}
-    by_split = {split: subgraphs.take(np.asarray(subgraphs.indices(split))).label_counts() for split in SPLITS}
+    by_split = {split: subgraphs.take(subgraphs.indices(split)).label_counts() for split in SPLITS}
     counts = {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}
     if json:
         print_json({"out": str(out), **how, "splits": sizes, "labels": counts})

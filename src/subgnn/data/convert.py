@@ -55,10 +55,8 @@ def convert(
         on_progress("writing the bundle", 1, 1)
         return read_bundle(destination, check="never"), layout
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
-    if layout == "bundle":
-        write_bundle(dataset, destination, overwrite=overwrite)
-    else:
-        write_folder(dataset, destination, overwrite=overwrite)
+    write = write_bundle if layout == "bundle" else write_folder
+    write(dataset, destination, overwrite=overwrite)
     return dataset, layout
 
 
