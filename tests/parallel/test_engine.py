@@ -13,7 +13,7 @@ from subgnn.errors import UserError
 from subgnn.parallel.engine import ENVIRONMENT, Failure, LocalEngine
 from subgnn.parallel.memory import limit, memory_limit
 
-ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 
 
 def work(job):
@@ -93,8 +93,8 @@ with LocalEngine(2, preload=["this"]) as engine:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 def test_workers_are_forked_from_one_process():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, env=environment)
+    env = {**os.environ, "PYTHONPATH": PATH}
+    done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, env=env)
     # The second thread of a worker waits for the end of its parent. The module writes when it is imported.
     assert done.stdout.splitlines()[-1] == str([(True, 2, True)] * 3)
 
@@ -170,10 +170,8 @@ def test_workers_end_with_their_parent(tmp_path, number):
     script = tmp_path / "script.py"
     script.write_text(PARENT)
     places = [tmp_path / "a", tmp_path / "b"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    parent = subprocess.Popen(
-        [sys.executable, script, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "PYTHONPATH": PATH}}
+    parent = subprocess.Popen([sys.executable, script, *places], text=True, **pipes)
     assert [parent.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
     parent.send_signal(number)
     # The workers have inherited its output, which ends when the last of them does.
