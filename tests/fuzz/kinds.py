@@ -24,9 +24,8 @@ from subgnn.inference.open import export_run, open_run
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import write_predictions
 from subgnn.lab.datasets.builder import read_obo
-from subgnn.lab.datasets.hpo import read_hpo
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
-from subgnn.lab.datasets.rare_diseases import read_orphapackets
+from subgnn.lab.datasets.rare_diseases import read_hpo, read_orphapackets
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.tune import find_space
 from subgnn.models.recipes import find_recipe

@@ -14,12 +14,14 @@ from subgnn.data.describe import check
 from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BUILDERS, BuiltDataset, build
 from subgnn.lab.datasets.builder import Ontology, Term
-from subgnn.lab.datasets.hpo import Disease, HpoRelease, build_phenotype_graph
 from subgnn.lab.datasets.rare_diseases import (
+    Disease,
     Disorder,
+    HpoRelease,
     LabelledDisease,
     Orphanet,
     RareDiseaseSettings,
+    build_phenotype_graph,
     disorder_codes,
     disorder_groups,
     label_diseases,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import DataError, MissingExtra
-from subgnn.lab.datasets.hpo import HpoRelease, build_phenotype_graph, read_hpo
+from subgnn.lab.datasets.rare_diseases import HpoRelease, build_phenotype_graph, read_hpo
 from tests.data.samples import write_files
 from tests.lab.datasets.samples import hpoa, obo, phenotype_to_genes
 

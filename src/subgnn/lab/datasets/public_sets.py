@@ -25,8 +25,7 @@ from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.lab.datasets.builder import Builder, Draft, Files, Fractions, OnStep, is_dropped, json_files, source_lines
-from subgnn.lab.datasets.hpo import build_phenotype_graph, read_hpo
-from subgnn.lab.datasets.rare_diseases import labelled_group_split
+from subgnn.lab.datasets.rare_diseases import build_phenotype_graph, labelled_group_split, read_hpo
 from subgnn.rng import stream
 from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
 

@@ -60,7 +60,10 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     folder = Path(job["out"])
     with locked_folder(folder), one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _reset_peak_memory()
+        with suppress(OSError):  # so that peak memory is that of this run, if the system can tell
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        if _on_gpu():
+            torch.cuda.reset_peak_memory_stats()
         begin = time.perf_counter()
         dataset = with_split(_load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = parse_recipe(job["recipe"], job["folder"])
@@ -139,14 +142,6 @@ def _commit() -> str:
         changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
         return git("rev-parse", "HEAD") + (" with changes" if changed else "")
     return ""
-
-
-def _reset_peak_memory() -> None:
-    """Restart the measurement of peak memory, if the system can."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    if _on_gpu():
-        torch.cuda.reset_peak_memory_stats()
 
 
 def _peak_memory() -> dict[str, Any]:

@@ -65,8 +65,9 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**about, "model": of or label, "variant": label if of else ""} for label, of in shared]
 
 
-def append_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Add lines to a CSV file at once, so that a kill loses none."""
+def append_rows(rows: Iterable[Mapping[str, Any]], out: Path) -> None:
+    """Add lines to the table of a folder at once, so that a kill loses none."""
+    path = out / TABLE
     new, text = not path.exists(), io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     if new:
@@ -83,6 +84,18 @@ def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
     whole["_done"] = whole["failure"].eq("")
     whole = whole.sort_values("_done", kind="stable").drop_duplicates(KEY, keep="last").sort_index()
     return whole.drop(columns="_done").reset_index(drop=True)
+
+
+def known_seconds(out: Path) -> dict[tuple[str, str, str], float]:
+    """Median seconds of a run by dataset, model and protocol: in the suite's own table, or in the packaged one."""
+    found: dict[tuple[str, str, str], float] = {}
+    for path in (PACKAGED, out / TABLE):
+        if path.is_file():
+            table = read_tables([path])
+            names = table["variant"].where(table["variant"].ne(""), table["model"])
+            medians = table.assign(model=names).groupby(["dataset", "model", "protocol"])["seconds"].median().dropna()
+            found |= {key: float(value) for key, value in medians.items()}
+    return found
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -308,7 +321,7 @@ def read_folder(out: Path) -> Benchmark:
     rows = [row for run in (*failed, *outcomes) for row in table_rows(suite, run)]
     if not rows:
         raise DataError("there are no finished runs", where=str(out / RUNS), hint="run the suite again")
-    append_rows(rows, out / TABLE)
+    append_rows(rows, out)
     runs = read_tables([out / TABLE])
     write_table(runs, out / TABLE)
     pairs = pair_models(suite, outcomes)

@@ -28,18 +28,7 @@ from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
 from subgnn.lab.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.lab.suites.page import benchmark_page
-from subgnn.lab.suites.report import (
-    PACKAGED,
-    PAGE,
-    REPLACE,
-    RUNS,
-    SUITE,
-    TABLE,
-    append_rows,
-    read_folder,
-    read_tables,
-    table_rows,
-)
+from subgnn.lab.suites.report import PAGE, REPLACE, RUNS, SUITE, append_rows, known_seconds, read_folder, table_rows
 from subgnn.lab.suites.spec import DatasetSpec, ModelSpec, Suite, with_split
 from subgnn.models.interface import ChannelModel
 from subgnn.models.recipes import parse_recipe, portfolio
@@ -127,7 +116,7 @@ def run_suite(
         _share(selected, engine, on_progress)
         for job, result in _map(engine, run_job, selected, "runs", on_progress, job_seconds):
             run = {**job, "message": result.message} if isinstance(result, Failure) else result
-            append_rows(table_rows(suite, run), out / TABLE)
+            append_rows(table_rows(suite, run), out)
         if plan:
             left = [job for job in pending if not (Path(job["out"]) / OUTCOME).is_file()]
             return {"plan": cost_plan(suite, left, known_seconds(out), job_seconds)}
@@ -198,18 +187,6 @@ def plan_jobs(
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:40]
-
-
-def known_seconds(out: Path) -> dict[tuple[str, str, str], float]:
-    """Median seconds of a run by dataset, model and protocol: in the suite's own table, or in the packaged one."""
-    found: dict[tuple[str, str, str], float] = {}
-    for path in (PACKAGED, out / TABLE):
-        if path.is_file():
-            table = read_tables([path])
-            names = table["variant"].where(table["variant"].ne(""), table["model"])
-            medians = table.assign(model=names).groupby(["dataset", "model", "protocol"])["seconds"].median().dropna()
-            found |= {key: float(value) for key, value in medians.items()}
-    return found
 
 
 def _names(suite: Suite, job: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -347,5 +324,4 @@ def _check_folder(suite: Suite, out: Path) -> None:
 
 def _content(suite: Suite) -> dict[str, Any]:
     """The content of suite.json."""
-    found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"}))
-    return found
+    return dict(json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"})))
