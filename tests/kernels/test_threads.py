@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn.kernels.borders import border_sets, heaviest_borders, sample_borders
-from subgnn.kernels.distances import hop_distances, pair_distances
+from subgnn.kernels.distances import hop_distances, near_hops, pair_distances
 from subgnn.kernels.draws import (
     induced_block,
     node_set_keys,
@@ -21,7 +21,6 @@ from subgnn.kernels.draws import (
 )
 from subgnn.kernels.dtw import dtw
 from subgnn.kernels.induced import induced_components, induced_graph, inside_degrees, shapes
-from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.products import Tiles, inner_products
 from subgnn.kernels.walks import border_walks, graph_walks, inside_walks, walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged

@@ -212,10 +212,6 @@ class Channel:
         """Whether anchors are patches, not nodes."""
         return self.anchors is PatchAnchors
 
-    def read_anchors(self, take: Take, num_anchors: int) -> SharedAnchors | None:
-        """Shared anchors from stored arrays; None if anchors are not shared."""
-        return None if self.anchors is OwnAnchors else cast(Any, self.anchors).from_arrays(take, num_anchors)
-
 
 Compare = Callable[[Work, Ragged, list[Any]], list[NDArray[np.float32]]]
 """Maps work, components and the anchors of every layer to similarities gamma (C, n_A) in [0, 1], by layer."""

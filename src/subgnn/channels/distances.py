@@ -7,7 +7,7 @@ large one it is stored in the cache folder, because predictions need hops from t
 A file for 64 sources has a byte for each node and source. Only the wanted rows are read: every :data:`BLOCK` rows have
 a checksum, which is compared then.
 
-Most own anchors are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them; for the pairs it leaves
+Most own anchors are near, and :func:`~subgnn.kernels.distances.near_hops` finds them; for the pairs it leaves
 open, searches go from the nodes of components or from the anchors, whichever are fewer. With ``prepare.own_hops =
 "bounded"`` an open pair has the least of its bound and the detour by a landmark, one of the nodes with most neighbours:
 d(u, a) <= min over l of d(u, l) + d(l, a) (Potamias et al., 2009).
@@ -28,8 +28,16 @@ from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarity, Work
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, MemoryLimitError
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
-from subgnn.kernels.distances import BYTES_A_NODE, NO_PATH, WORD, hop_distances, hops_to_all, pair_distances
-from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
+from subgnn.kernels.distances import (
+    BYTES_A_NODE,
+    NO_PATH,
+    UNBOUNDED,
+    WORD,
+    hop_distances,
+    hops_to_all,
+    near_hops,
+    pair_distances,
+)
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged, runs
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays

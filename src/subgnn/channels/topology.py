@@ -25,6 +25,7 @@ from subgnn.ragged import Ragged, runs
 from subgnn.storage.arrays import ArrayFile, Format
 from subgnn.storage.cache import cache_path, cached
 
+Floats = NDArray[np.float64]
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """How many statistics a node set has, and a subgraph for the topology baseline."""
 _OF_WEIGHTS, _OF_DIRECTION = 6, 9
@@ -34,16 +35,16 @@ LARGE = 5_000_000
 _STORED = Format("subgnn-cores", "file of core numbers", "measuring subgraphs of a large graph writes one", "remove it")
 
 
-def _row_means(rows: Ragged) -> NDArray[np.float64]:
+def _row_means(rows: Ragged) -> Floats:
     return np.bincount(rows.row_ids, rows.values, minlength=len(rows)) / rows.lengths
 
 
-def _row_deviations(rows: Ragged) -> NDArray[np.float64]:
+def _row_deviations(rows: Ragged) -> Floats:
     from_mean = rows.values - _row_means(rows)[rows.row_ids]
     return np.sqrt(_row_means(Ragged(from_mean**2, rows.offsets)))
 
 
-def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
+def _row_maxima(rows: Ragged) -> Floats:
     return np.maximum.reduceat(rows.values, rows.offsets[:-1]).astype(np.float64)
 
 
@@ -69,12 +70,12 @@ def graph_cores(graph: Graph) -> NDArray[Any]:
     )
 
 
-def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+def node_set_statistics(graph: Graph, rows: Ragged) -> Floats:
     """Statistics of every node set (sets, 8)."""
     return _eight(graph, rows)[0]
 
 
-def _eight(graph: Graph, rows: Ragged) -> tuple[NDArray[np.float64], Csr, Ragged, Ragged, Ragged]:
+def _eight(graph: Graph, rows: Ragged) -> tuple[Floats, Csr, Ragged, Ragged, Ragged]:
     """The eight statistics, the induced graphs, and degrees inside, edges to the outside and core numbers inside."""
     own, (inside, border) = induced.induced_graph(*graph.csr, rows), induced.inside_degrees(*graph.csr, rows)
     shape, cores = induced.shapes(*graph.csr, rows), Ragged(induced.core_numbers(*own), rows.offsets)
@@ -111,9 +112,7 @@ _DIRECTION_NAMES = (
 )
 
 
-def in_plain_units(
-    table: NDArray[np.float64], *, weighted: bool, directed: bool
-) -> tuple[list[str], NDArray[np.float64]]:
+def in_plain_units(table: Floats, *, weighted: bool, directed: bool) -> tuple[list[str], Floats]:
     """Names of :func:`subgraph_statistics` for people, and the statistics without logarithms."""
     names = (_NAMES + _WEIGHT_NAMES * weighted + _DIRECTION_NAMES * directed).split(", ")
     plain = [np.expm1(column) if name[0] == "~" else column for name, column in zip(names, table.T, strict=True)]
@@ -125,9 +124,7 @@ def num_statistics(*, weighted: bool, directed: bool) -> int:
     return SUBGRAPH_STATISTICS + _OF_WEIGHTS * weighted + _OF_DIRECTION * directed
 
 
-def subgraph_statistics(
-    graph: Graph, rows: Ragged, *, weighted: bool = False, directed: bool = False
-) -> NDArray[np.float64]:
+def subgraph_statistics(graph: Graph, rows: Ragged, *, weighted: bool = False, directed: bool = False) -> Floats:
     """The eight :func:`node_set_statistics` and ten more; then statistics of weights and direction, if wanted.
 
     In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the
@@ -135,7 +132,7 @@ def subgraph_statistics(
     component. Rows, none empty, are measured as of their own times, if any.
     """
 
-    def compute(now: Graph, some: Ragged) -> NDArray[np.float64]:
+    def compute(now: Graph, some: Ragged) -> Floats:
         eight, own, inside, border, own_cores = _eight(now, some)
         cores = Ragged(graph_cores(now)[some.values], some.offsets)
         components = induced.components_of(own, some)
@@ -172,7 +169,7 @@ class _Entries:
     owner: NDArray[np.int64]
     inside: NDArray[np.bool_]
     head: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
 def _entries(graph: Graph, rows: Ragged, scale: float = 1.0) -> _Entries:
@@ -190,9 +187,7 @@ def _entries(graph: Graph, rows: Ragged, scale: float = 1.0) -> _Entries:
     return _Entries(place, owner, known[head] == wanted, head, weights)
 
 
-def _in_pieces(
-    graph: Graph, rows: Ragged, compute: Callable[[Ragged], list[NDArray[np.float64]]]
-) -> NDArray[np.float64]:
+def _in_pieces(graph: Graph, rows: Ragged, compute: Callable[[Ragged], list[Floats]]) -> Floats:
     """Compute columns for a few sets at a time: at least one, and as many as fit a bounded number of entries."""
     degrees = np.append(0, np.cumsum(graph.offsets[rows.values + 1] - graph.offsets[rows.values]))
     parts = list(runs(np.diff(degrees[rows.offsets]), _ENTRIES_AT_ONCE)) or [slice(0, 0)]
@@ -200,12 +195,11 @@ def _in_pieces(
     return np.concatenate([np.stack(compute(one), axis=1) for one in some])
 
 
-def _over(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
-    return found
+def _over(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+    return np.asarray(np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0))
 
 
-def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+def weight_statistics(graph: Graph, rows: Ragged) -> Floats:
     """Six statistics of the weights of edges (sets, 6), as magnitudes and in units of their mean over the graph.
 
     In order: mean strength of nodes inside and across the border, the strength being a sum of weights; mean weight of
@@ -214,7 +208,7 @@ def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     """
     mean = 1.0 if graph.weights is None or not len(graph.weights) else float(np.abs(graph.weights).mean(dtype=float))
 
-    def compute(rows: Ragged) -> list[NDArray[np.float64]]:
+    def compute(rows: Ragged) -> list[Floats]:
         found, n = _entries(graph, rows, mean or 1.0), len(rows)
         inner, outer = (
             (np.bincount(found.owner[chosen], found.weights[chosen], n), np.bincount(found.owner[chosen], minlength=n))
@@ -229,7 +223,7 @@ def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     return _in_pieces(graph, rows, compute)
 
 
-def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+def direction_statistics(graph: Graph, rows: Ragged) -> Floats:
     """Nine statistics of the direction of edges (sets, 9); in an undirected graph, every edge goes both ways.
 
     In order: mean edges of a node that leave the subgraph, and that enter it (both in logarithms); the difference of
@@ -239,7 +233,7 @@ def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     """
     there, back = (graph, graph) if graph.oriented is None else (walks_of(graph, way).graph for way in ("out", "in"))
 
-    def compute(rows: Ragged) -> list[NDArray[np.float64]]:
+    def compute(rows: Ragged) -> list[Floats]:
         found, n, size = _entries(there, rows), len(rows), len(rows.values)
         entering = _entries(back, rows)
         leave = np.bincount(found.owner[~found.inside], minlength=n).astype(np.float64)
@@ -269,11 +263,11 @@ def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 class Standard:
     """A mean and a deviation (F,), used to standardise."""
 
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
+    mean: Floats
+    deviation: Floats
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Standard:
+    def of(cls, values: Floats) -> Standard:
         """Mean and deviation of the given rows; a column that does not vary becomes 0, whatever its scale."""
         mean, deviation = values.mean(axis=0), values.std(axis=0)
         varies = values.max(axis=0) > values.min(axis=0)  # rounding of the mean leaves a deviation to equal values
@@ -282,6 +276,6 @@ class Standard:
             deviation[column] = largest * ((values[:, column] - mean[column]) / largest).std()
         return cls(np.where(varies, mean, values[0]), np.where(varies & (deviation > 0), deviation, 1.0))
 
-    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
+    def __call__(self, values: Floats) -> NDArray[np.float32]:
         """Standardise."""
         return ((values - self.mean) / self.deviation).astype(np.float32)

@@ -172,12 +172,10 @@ def _added(graph: Csr, members: Array, hub: int) -> Array:
 
 
 @compiled_parallel
-def _sample_row_borders(
-    begin: int, end: int, graph: Csr, components: Sets, keys: Array, sizes: Array, out: Array
-) -> None:
+def _sample_row_borders(begin: int, end: int, graph: Csr, family: Sets, keys: Array, sizes: Array, out: Array) -> None:
     """Fill ``sizes`` with those of the 1-hop borders, and ``out`` with draws: ranks in the sorted border."""
     offsets, neighbors = graph
-    values, rows = components
+    values, rows = family
     for c in range(begin, end):
         members = values[rows[c] : rows[c + 1]]
         if len(members) == 0:
