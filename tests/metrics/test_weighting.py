@@ -8,7 +8,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import class_weights, loss_weights, row_weights
-from subgnn.models.baselines.trees import grow_trees, tree_outputs
+from subgnn.models.baselines.topology import grow_trees, tree_outputs
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
 from subgnn.models.peers.support_vectors import Fit

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import ensemble
 
-from subgnn.models.baselines import trees
-from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
+from subgnn.models.baselines import topology
+from subgnn.models.baselines.topology import Trees, grow_trees, tree_outputs
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(120, 5)).round(2)
@@ -24,7 +24,7 @@ OUTPUTS = {"multi-class": 4, "binary": 2, "multi-label": 3, "regression": 1}
 
 def by_scikit_learn(task: str, kind: str, column):
     """Probabilities or values of new rows."""
-    options = {"n_estimators": 100, "max_features": None} if kind == "RandomForest" else trees._BOOSTING
+    options = {"n_estimators": 100, "max_features": None} if kind == "RandomForest" else topology._BOOSTING
     name = kind + ("Regressor" if task == "regression" else "Classifier")
     grown = getattr(ensemble, name)(random_state=7, **options).fit(TABLE, column)
     return grown.predict(NEW)[:, None] if task == "regression" else grown.predict_proba(NEW)
@@ -34,7 +34,7 @@ def by_scikit_learn(task: str, kind: str, column):
 @pytest.mark.parametrize("task", TARGETS)
 @pytest.mark.parametrize("kind", ["HistGradientBoosting", "RandomForest"])
 def test_arrays_answer_as_scikit_learn_does(task, kind, monkeypatch):
-    monkeypatch.setattr(trees, "_STEPS_AT_ONCE", 3000)
+    monkeypatch.setattr(topology, "_STEPS_AT_ONCE", 3000)
     boosting = kind != "RandomForest"
     grown = grow_trees(TABLE, TARGETS[task], task, outputs=OUTPUTS[task], boosting=boosting, seed=7)
     found = tree_outputs(grown, NEW, task, boosting=boosting).astype(float)
