@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import SharedAnchors
+from subgnn.channels.channel import OwnAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import PORTFOLIO, ChannelSettings
@@ -113,7 +113,11 @@ def unpack(arrays: Mapping[str, NDArray[Any]], content: Any, *, where: str, noun
     except WRONG as error:
         raise broken(noun, error, where=where, again=again) from None
     except UserError as error:
-        raise DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again) from None
+        raise _refused(error, where, again) from None
+
+
+def _refused(error: UserError, where: str, again: str) -> DataError:
+    return DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again)
 
 
 def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: int = 0) -> Checkpoint:
@@ -136,7 +140,8 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         def take(name: str, dtype: Any) -> NDArray[Any]:
             return _vector(arrays, prefix + name, dtype)
 
-        return channel_of(channel).read_anchors(take, channel.num_anchors)
+        kind = channel_of(channel).anchors
+        return None if issubclass(kind, OwnAnchors) else kind.from_arrays(take, channel.num_anchors)
 
     table_nodes = _vector(arrays, "table_nodes", np.int32)
     component_keys = _vector(arrays, "component_keys", np.int64).view(np.uint64)
@@ -149,7 +154,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         if f"standards.{name}.mean" in arrays:
             pair = [_vector(arrays, f"standards.{name}.{part}", np.float64) for part in ("mean", "deviation")]
             standards[name] = Standard(*pair)
-    held_out, novelty = None, None
+    held_out = novelty = decision = None
     if "held_out.scores" in arrays:
         held_out = HeldOutScores(*(arrays.pop(f"held_out.{name}") for name in _HELD_OUT))
     if "novelty.nodes" in arrays:
@@ -171,7 +176,6 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     unknown = sorted([*arrays, *(name for name in content if name not in _PLAIN)])
     if unknown:
         raise ValueError(f"unknown part {unknown[0]!r}")
-    decision = None
     if "decision" in content:
         decision = Decision.from_json(content["decision"], tuple(classes), cast(TaskName, task))
     spec = ModelSpec(
@@ -225,7 +229,7 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
     try:
         problem = next(_problems(checkpoint, graph), None)
     except UserError as error:
-        raise DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again) from None
+        raise _refused(error, where, again) from None
     if problem is not None:
         raise DataError(problem, where=where, hint=again)
     for part in checkpoint.parts.values():

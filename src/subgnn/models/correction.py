@@ -6,16 +6,10 @@ little together, so that a network can overrule a baseline that was certain:
 
     p' = (1 - 0.02) p + 0.02 / K
 
-This keeps the order of all probabilities of a class, and with it predictions and AUROC.
-
-The network learns what the baseline leaves over. On the subgraphs a baseline was fitted to, that is too little: there
-it is right more often than elsewhere. So the training split is divided into five folds (equal nodes together, and whole
-groups), and the scores of each fold come from a baseline that was fitted to the other four. All other subgraphs have
-the scores of the baseline fitted to the whole training split. Choices that the baseline leaves open are made once, on
-the validation split, by the fit to the whole training split, and kept for the folds.
-
-In prediction all subgraphs, those of the training split too, have the scores of the baseline fitted to the whole
-training split, so that an output is a function of a subgraph's nodes and the run alone.
+On the subgraphs a baseline was fitted to, it is right more often than elsewhere. So the training split is divided into
+five folds (equal nodes together, and whole groups), and in training the scores of each fold come from a baseline that
+was fitted to the other four. All other subgraphs have, and in prediction all subgraphs have, the scores of the baseline
+fitted to the whole training split. Choices that it leaves open are made once, on the validation split, by that fit.
 """
 
 from dataclasses import replace

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-
-
-def make_head(spec: ModelSpec, width: int) -> Head:
-    """The classifier that ends a network, for vectors of a width."""
-    return Head(width, spec.num_outputs, hidden=spec.model.head, dropout=spec.model.dropout)
+from subgnn.models.spec import Checkpoint, ModelSpec
 
 
 class Head(nn.Module):
@@ -53,17 +48,16 @@ class Head(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, z: Tensor) -> Tensor:
-        if not self.corrects:
-            out: Tensor = self.layers(z)
-            return out
-        correction: Tensor = self.layers(z[:, : self.width])
-        return z[:, self.width :] + correction
+        found = cast(Tensor, self.layers(z[..., : self.width]))
+        return z[..., self.width :] + found if self.corrects else found
 
 
 class HeadedNetwork(nn.Module, ABC):
-    """A network whose outputs are head(embed(batch)); a subclass sets ``head`` and defines ``embed``."""
+    """A network whose outputs are head(embed(batch)), for vectors of a width; a subclass defines ``embed``."""
 
-    head: Head
+    def __init__(self, spec: ModelSpec, width: int) -> None:
+        super().__init__()
+        self.head = Head(width, spec.num_outputs, hidden=spec.model.head, dropout=spec.model.dropout)
 
     @abstractmethod
     def embed(self, batch: Any) -> Tensor:
@@ -71,37 +65,22 @@ class HeadedNetwork(nn.Module, ABC):
 
     def forward(self, batch: Any) -> Tensor:
         """Logits, or one value for regression (n, outputs)."""
-        out: Tensor = self.head(self.embed(batch))
-        return out
-
-
-class Standardise(nn.Module):
-    """Statistics (n, F) as the training split sees them: less the mean, over the deviation."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, state: Weights) -> None:
-        super().__init__()
-        for name in ("mean", "deviation"):
-            self.register_buffer(name, torch.as_tensor(state[f"standardise.{name}"]))
-
-    def forward(self, statistics: Tensor) -> Tensor:
-        return ((statistics - self.mean) / self.deviation).float()
+        return cast(Tensor, self.head(self.embed(batch)))
 
 
 class StatisticsHead(HeadedNetwork):
-    """head(standardised statistics); it also holds the training subgraphs."""
+    """head((statistics - mean) / deviation), of the training split; it also holds the training subgraphs."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
         state = checkpoint.weights
-        self.standardise = Standardise(state)
+        super().__init__(checkpoint.spec, len(state["standardise.mean"]))
+        self.standardise = nn.Module()
+        for name in ("mean", "deviation"):
+            self.standardise.register_buffer(name, torch.as_tensor(state[f"standardise.{name}"]))
         for name in ("nodes", "offsets", "times"):
             if name in state:
                 self.register_buffer(name, torch.as_tensor(state[name]))
-        self.head = make_head(checkpoint.spec, len(self.standardise.mean))
 
     def embed(self, statistics: NDArray[np.float64]) -> Tensor:
-        out: Tensor = self.standardise(torch.as_tensor(statistics, device=self.standardise.mean.device))
-        return out
+        mean, deviation = (self.standardise.get_buffer(name) for name in ("mean", "deviation"))
+        return ((torch.as_tensor(statistics, device=mean.device) - mean) / deviation).float()

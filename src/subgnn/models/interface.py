@@ -245,11 +245,13 @@ class TrainableModel(Model):
     - ``trains_on_many_devices``: its training may be spread over several devices.
     - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
     - ``switches``: settings, as after --set, with which it uses an attribute of the graph that it otherwise ignores.
+    - ``view``: what it sees of a subgraph, whatever its settings.
     """
 
     trains_on_many_devices: bool = False
     is_fitted_in_one_go: bool = False
     switches: Mapping[str, str] = MappingProxyType({})
+    view: View = "everything"
 
     @abstractmethod
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
@@ -257,7 +259,7 @@ class TrainableModel(Model):
 
     def sees(self, settings: Settings) -> View:
         """What the model sees of a subgraph, for a verdict on what labels depend on."""
-        return "everything"
+        return self.view
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Raise :class:`~subgnn.errors.UserError` for settings that do not fit together, or do not fit the graph."""

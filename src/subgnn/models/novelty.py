@@ -2,11 +2,9 @@
 
 The row of a subgraph has a 1 for each of its nodes, and 1/d for each neighbour of a node with d neighbours; rows are
 scaled to length one, and the mean of the training subgraphs is subtracted. The distance of a subgraph is one less the
-largest cosine with a training subgraph: small if part of the graph that it covers is also covered by one of them. The
-distances of the training subgraphs, each from all others, are kept, and the novelty of a subgraph is the share of them
-that are smaller than its own. Of subgraphs like those of training it is uniform between 0 and 1.
-
-At most 1,024 training subgraphs are compared with, fewer if their rows would be large.
+largest cosine with a training subgraph. The distances of the training subgraphs, each from all others, are kept, and
+the novelty of a subgraph is the share of them that are smaller than its own. Of subgraphs like those of training it is
+uniform between 0 and 1. At most 1,024 training subgraphs are compared with, fewer if their rows would be large.
 """
 
 from __future__ import annotations

@@ -17,17 +17,8 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.sources import Tables, vectors_hash
 from subgnn.errors import DataError, UserError, choices, excerpt
-from subgnn.models.interface import (
-    ChannelModel,
-    FittedModel,
-    LoadContext,
-    Model,
-    Settings,
-    SetUp,
-    TrainableModel,
-    TrainingData,
-)
-from subgnn.models.spec import BASELINE, Checkpoint
+from subgnn.models.interface import ChannelModel, FittedModel, LoadContext, Model, SetUp, TrainableModel, TrainingData
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec
 
 
 class Models(UserDict[str, Any]):
@@ -87,13 +78,13 @@ def find_model(name: str) -> Model:
     return found
 
 
-def model_of(settings: Settings) -> Model:
+def model_of(settings: Recipe | ModelSpec) -> Model:
     """The model of a recipe or a specification."""
     baseline_of(settings)
     return find_model(settings.method)
 
 
-def trainable_model_of(settings: Settings) -> TrainableModel:
+def trainable_model_of(settings: Recipe | ModelSpec) -> TrainableModel:
     """The model of a recipe that is one fit."""
     model = model_of(settings)
     if not isinstance(model, TrainableModel):
@@ -102,7 +93,7 @@ def trainable_model_of(settings: Settings) -> TrainableModel:
     return model
 
 
-def baseline_of(settings: Settings) -> TrainableModel | None:
+def baseline_of(settings: Recipe | ModelSpec) -> TrainableModel | None:
     """The baseline whose scores the model corrects, if it does."""
     name = settings.model.baseline
     if name == "none" or not isinstance(find_model(settings.method), ChannelModel):

@@ -104,9 +104,6 @@ class ModelSpec:
     def of(self, kind: type[Method]) -> Method:
         return method_settings(self.methods, kind)
 
-    def with_settings(self, recipe: Recipe) -> ModelSpec:
-        return replace(self, **settings_of(recipe))
-
     @property
     def num_outputs(self) -> int:
         return task_of(self.task).num_outputs(len(self.classes))

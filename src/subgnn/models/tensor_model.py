@@ -6,12 +6,9 @@ training and prediction build the same network from the same kind of dictionary,
 gives subgraphs as the network takes them, and ``problems`` checks tensors that were read from a file.
 
 A model that is fitted in one go does not need PyTorch, which takes a second to import: its tensors are NumPy arrays,
-and its network is an :class:`ArrayNetwork`.
-
-A network takes what ``inputs(...).batch(rows)`` gives, and has ``embed`` (the vector of each subgraph) and ``forward``
-(its outputs). One with ``solve`` is fitted in one go (:class:`~subgnn.models.interface.Solvable`), the others by the
-training loop. A network that needs the whole graph at once gets it from its batches, or computes what it needs of it in
-``start``.
+and its network is an :class:`ArrayNetwork`. A network takes what ``inputs(...).batch(rows)`` gives, and has ``embed``
+(the vector of each subgraph) and ``forward`` (its outputs). One with ``solve`` is fitted in one go
+(:class:`~subgnn.models.interface.Solvable`), the others by the training loop.
 """
 
 from __future__ import annotations
@@ -34,18 +31,19 @@ from subgnn.models.interface import (
     Candidate,
     FittedModel,
     LoadContext,
+    Settings,
     SetUp,
     Statistics,
     TrainableModel,
     TrainingData,
     Vectors,
 )
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights, settings_of
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
 
 class TensorModel(TrainableModel):
@@ -79,7 +77,7 @@ class TensorModel(TrainableModel):
         checkpoint = Checkpoint(spec, self.start(data, recipe))
         candidates = []
         for name, resolved in self.candidates(recipe).items():
-            unfitted = replace(checkpoint, spec=spec.with_settings(resolved))
+            unfitted = replace(checkpoint, spec=replace(spec, **settings_of(resolved)))
             if self.uses_tensors(unfitted.spec):
                 import torch
 
@@ -144,6 +142,16 @@ class _FittedTensorModel(FittedModel):
         return torch.cat(parts).float().cpu().numpy()
 
 
+class ArrayModel(TensorModel):
+    """A model that is a dictionary of NumPy arrays, fitted in one go; its subgraphs are measured at their own times."""
+
+    is_fitted_in_one_go = True
+    measures_at_own_time = True
+
+    def uses_tensors(self, settings: Settings) -> bool:
+        return False
+
+
 class ArrayNetwork(ABC):
     """A network that is a dictionary of NumPy arrays; they are its attributes, too, by their names."""
 
@@ -181,16 +189,17 @@ class ArrayNetwork(ABC):
 
 
 class Rows(HostSource):
-    """A row of a tensor for each subgraph; a batch is the chosen rows."""
+    """A row of a tensor, or of an array, perhaps a sparse one, for each subgraph; a batch is the chosen rows."""
 
-    def __init__(self, rows: Tensor) -> None:
+    def __init__(self, rows: Any) -> None:
         self.rows = rows
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int(self.rows.shape[0])
 
-    def batch(self, rows: NDArray[np.int64]) -> Tensor:
-        return self.rows[rows].to(self.device)
+    def batch(self, rows: NDArray[np.int64]) -> Any:
+        chosen = self.rows[rows]
+        return chosen.to(self.device) if hasattr(chosen, "to") else chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +256,6 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
         for name, trainable in {"frozen": False, "trainable": True}.items()
         if recipe.of(PaperBaselineSettings).tune_embeddings or trainable == recipe.embeddings.trainable
     }
-
-
-class Table(HostSource):
-    """A row of an array, perhaps a sparse one, for each subgraph; a batch is the chosen rows."""
-
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return int(self.rows.shape[0])
-
-    def batch(self, rows: NDArray[np.int64]) -> Any:
-        return self.rows[rows]
 
 
 def is_sorted_below(ids: NDArray[Any], end: int, dtype: type[np.integer[Any]] = np.int32) -> bool:

@@ -14,6 +14,7 @@ from subgnn.models.kernel_machines.kernel_machine import stored_sets
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.recipes import find_recipe
 from subgnn.models.registry import MODELS
+from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.ragged import Ragged
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.dense import dense_adjacency
@@ -37,7 +38,7 @@ def test_each_half_has_rows_of_length_one(seed):
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
     known = {"columns": np.arange(2), "nodes": np.arange(2), "offsets": np.arange(3)}
-    model = LinearBag(known, 1, unit=False, balanced=False, inverse_penalty=1.0)
+    model = LinearBag(Checkpoint(ModelSpec("bag", 0, "regression", (), ""), known))
     model.arrays |= {"weight": np.array([[10.0], [1.0]]), "bias": np.array([0.5])}
     source = Bags(rows, rows, Ragged.from_rows([[], [0, 1], []]))
     assert model(source.batch(np.array([1, 0, 2]))).tolist() == [[21.5], [0.5], [0.5]]

@@ -125,7 +125,7 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     for rows in ([2, 4, 0], [3, 3, 1]):
         shape = inputs.padded_shape(np.array(rows))
         plain = other(double(inputs.batch(np.array(rows))))
-        chosen, (c, m) = inputs.positions(np.array(rows), shape), (shape.components, shape.nodes)
+        chosen, (c, m) = inputs.positions(np.array(rows), shape), shape
         assert [len(t) for t in chosen.tensors] == [3, c, c, m, c]
         filled = model(double(inputs.pick(chosen)))
         torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)

@@ -2,14 +2,10 @@
 
 The views ``bag`` and ``one-hop`` of ``kernel_machines/views.py``, side by side, each with rows of length one. Logistic
 regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
-sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
+sparse. The nodes that were looked for and not found, if subgraphs have such, are a bag of their own beside these.
 
-The nodes that were looked for and not found, if subgraphs have such, are a bag of their own beside these.
-With ``bag.weighted`` the bag is spread by the weights of edges, and with ``bag.directed`` it is spread twice,
-along edges and against them, where the graph has these.
-
-The weights of nodes are W = X^T a, with X the rows of the training subgraphs and a few numbers for each of these. A
-checkpoint holds a and the subgraphs, too: on another graph, X is measured again, and a stays.
+The weights of nodes are W = X^T a, with X the rows of the training subgraphs. A checkpoint holds a and the subgraphs,
+too: on another graph, X is measured again, and a stays.
 """
 
 from __future__ import annotations
@@ -34,14 +30,14 @@ from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.data.subgraphs import absent_of, absent_rows
 from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors
 from subgnn.models.kernel_machines.kernel_machine import SET_ARRAYS, moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -67,27 +63,20 @@ class BagSettings(MethodSettings):
     absent: Probability = 0.5
 
 
-class BagModel(TensorModel):
+class BagModel(ArrayModel):
     """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
-    is_fitted_in_one_go = True
-    measures_at_own_time = True
     settings = (BagSettings,)
     switches = MappingProxyType({"weights": "bag.weighted=true", "direction": "bag.directed=true"})
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
+        self.view = "surroundings" if one_hop else "nodes"
         self.on_new_graph = (
             "the training subgraphs are spread over the new graph; new nodes near them get weights, others have none"
             if one_hop
             else "a new node has no weight of its own, and counts for nothing"
         )
-
-    def uses_tensors(self, settings: Settings) -> bool:
-        return False
-
-    def sees(self, settings: Settings) -> View:
-        return "surroundings" if self.one_hop else "nodes"
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         settings = recipe.of(BagSettings)
@@ -168,11 +157,7 @@ class BagModel(TensorModel):
         return replace(checkpoint, weights=weights | moved | set_arrays(nodes))
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
-        settings, outputs = checkpoint.spec.of(BagSettings), checkpoint.spec.num_outputs
-        unit, balanced = settings.normalize == "rows", settings.balance == "classes"
-        return LinearBag(
-            checkpoint.weights, outputs, unit=unit, balanced=balanced, inverse_penalty=settings.inverse_penalty
-        )
+        return LinearBag(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         """Every open choice of scaling, balance and penalty.
@@ -272,8 +257,10 @@ class LinearBag(ArrayNetwork):
         weight = rows^T duals.
     """
 
-    def __init__(self, known: Weights, outputs: int, *, unit: bool, balanced: bool, inverse_penalty: float) -> None:
-        self.unit, self.balanced, self.inverse_penalty = unit, balanced, inverse_penalty
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        known, outputs, settings = checkpoint.weights, checkpoint.spec.num_outputs, checkpoint.spec.of(BagSettings)
+        self.unit, self.balanced = settings.normalize == "rows", settings.balance == "classes"
+        self.inverse_penalty = settings.inverse_penalty
         super().__init__({name: known[name] for name in ("columns", *SET_ARRAYS) if name in known})
         self.arrays |= {"weight": np.zeros((len(known["columns"]), outputs), np.float32)}
         self.arrays |= {"bias": np.zeros(outputs, np.float32), "duals": np.zeros((len(known["offsets"]) - 1, outputs))}

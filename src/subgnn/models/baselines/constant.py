@@ -11,32 +11,25 @@ from numpy.typing import NDArray
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
 
-class ConstantModel(TensorModel):
+class ConstantModel(ArrayModel):
     """CONSTANT."""
 
-    is_fitted_in_one_go = True
-    measures_at_own_time = True
     on_new_graph = "the answer is the same on every graph"
     needs_edges = False
-
-    def uses_tensors(self, settings: Settings) -> bool:
-        return False
-
-    def sees(self, settings: Settings) -> View:
-        return "nothing"
+    view = "nothing"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         return {}
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
-        return Table(np.zeros((len(nodes), 1)))
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+        return Rows(np.zeros((len(nodes), 1)))
 
     def network(self, checkpoint: Checkpoint) -> ConstantNetwork:
         return ConstantNetwork(checkpoint.spec.num_outputs)

@@ -27,12 +27,12 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, TrainingData, Vectors, View
+from subgnn.models.interface import TrainingData, Vectors
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scales, indicators
 from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayNetwork, Table, TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
@@ -44,19 +44,12 @@ _ROUNDING = 1e-17
 Levels = NDArray[np.uint8]
 
 
-class EnrichmentModel(TensorModel):
+class EnrichmentModel(ArrayModel):
     """ENRICHMENT."""
 
-    is_fitted_in_one_go = True
-    measures_at_own_time = True
     on_new_graph = "a new node is in no training subgraph, and counts for nothing; there are more nodes to draw from"
     needs_edges = False
-
-    def uses_tensors(self, settings: Settings) -> bool:
-        return False
-
-    def sees(self, settings: Settings) -> View:
-        return "nodes"
+    view = "nodes"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes of training subgraphs; ``background``: the number of nodes of the graph."""
@@ -64,9 +57,9 @@ class EnrichmentModel(TensorModel):
         columns = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
         return {"columns": columns, "background": np.array(data.graph.num_nodes)}
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Table:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The nodes of each subgraph that training knows, as rows of 0 and 1."""
-        return Table(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]].astype(np.float32))
+        return Rows(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]].astype(np.float32))
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Renumber the nodes that training knows, without those that are gone."""
@@ -166,9 +159,8 @@ def log_tail(hits: Floats, drawn: Floats, marked: Floats, total: int) -> Floats:
     """
     k, n, m = (array.reshape(-1) for array in np.broadcast_arrays(hits, drawn, marked))
     above = k * total > n * m  # the mean is n m / total
-    start = np.where(
-        above, k, k - 1
-    )  # the largest term of the tail from k upwards, or of the rest from k - 1 downwards
+    # The largest term of the tail from k upwards, or of the rest from k - 1 downwards.
+    start = np.where(above, k, k - 1)
     possible = (start >= np.maximum(0, n + m - total)) & (start <= np.minimum(n, m))
     found = np.where(above, -np.inf, 0.0)
     k, n, m, above = start[possible], n[possible], m[possible], above[possible]
@@ -190,5 +182,4 @@ def log_tail(hits: Floats, drawn: Floats, marked: Floats, total: int) -> Floats:
 
 
 def _log_choose(n: Floats | np.float64, k: Floats) -> Floats:
-    found: Floats = -scipy.special.betaln(n - k + 1, k + 1) - np.log(n + 1)
-    return found
+    return np.asarray(-scipy.special.betaln(n - k + 1, k + 1) - np.log(n + 1))

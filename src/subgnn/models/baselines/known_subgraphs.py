@@ -1,20 +1,17 @@
 """Models with a vector for each subgraph of the dataset, made before training: meta nodes and Sub2Vec.
 
 They are transductive: a subgraph has a vector if it was in the dataset when the vectors were made, whatever its split,
-and no other can be predicted; labels play no part. Trainable vectors are fine-tuned; only those of training subgraphs
-then change.
+and no other can be predicted; labels play no part. Trainable vectors are fine-tuned.
 
 *MN-GIN and MN-GAT* (paper, section 5 and appendix D): one meta node for each subgraph, joined to exactly its nodes. The
 graph with all meta nodes is embedded by link prediction, and the vector of its meta node stands for a subgraph. Each
-step draws edges to predict and, from the others, edges to send messages over, so that no edge is predicted from itself.
-Two layers of GIN or GAT over a learned table; the score of a pair is the dot product of its vectors; as many uniform
-pairs of nodes stand for absent edges.
+step draws edges to predict, and others to send messages over. Two layers of GIN or GAT over a learned table; the score
+of a pair is the dot product of its vectors; as many uniform pairs of nodes stand for absent edges.
 
 *S2V-N, S2V-S and S2V-NS* (Adhikari et al., 2018): random walks inside a subgraph as documents for doc2vec. A walk
-starts at a uniform node of the subgraph and steps to a uniform neighbour inside it; one that starts at a node without
-neighbours is that node alone. For S2V-N its words are the nodes; for S2V-S each node is replaced by the bin of its
-internal degree over the size of the subgraph, so that shape is all that is left; S2V-NS puts both vectors side by side.
-The draws of walk ``w`` are the same for all subgraphs: walks are a function of the seed and the induced subgraph.
+starts at a uniform node of the subgraph and steps to a uniform neighbour inside it. For S2V-N its words are the nodes;
+for S2V-S the bins of their internal degrees over the size of the subgraph; S2V-NS puts both vectors side by side. Walks
+are a function of the seed and the induced subgraph.
 
 *Differs from the paper:* it runs the Sub2Vec authors' program with its defaults (section 5, appendix D); here walks are
 ours, bins are of equal width, and doc2vec is gensim's PV-DBOW.
@@ -36,7 +33,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, extra_package
 from subgnn.kernels.arrays import Csr
 from subgnn.kernels.induced import induced_graph
-from subgnn.models.heads import HeadedNetwork, make_head
+from subgnn.models.heads import HeadedNetwork
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import PaperBaselineSettings, Rows, TensorModel, head_candidates
@@ -67,12 +64,11 @@ class KnownSubgraphs(HeadedNetwork):
     """A vector for each subgraph, and the head; a batch holds places in the table of vectors."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
         spec, known = checkpoint.spec, checkpoint.weights
+        super().__init__(spec, known["table"].shape[1])
         for name in ("values", "offsets"):
             self.register_buffer(name, known[name])
         self.table = nn.Parameter(known["table"].clone(), requires_grad=spec.embeddings.trainable)
-        self.head = make_head(spec, known["table"].shape[1])
 
     def embed(self, places: Tensor) -> Tensor:
         return self.table[places]
@@ -270,16 +266,9 @@ def document_vectors(texts: Sequence[Sequence[list[str]]], dim: int, *, seed: in
     with extra_package("gensim", extra="paper", feature="the Sub2Vec baselines"):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
-    class Corpus:
-        def __iter__(self) -> Iterator[TaggedDocument]:
-            return (TaggedDocument(walk, [i]) for i, of_one in enumerate(texts) for walk in of_one)
-
+    corpus = [TaggedDocument(walk, [i]) for i, of_one in enumerate(texts) for walk in of_one]
     options = {"vector_size": dim, "window": _WINDOW, "min_count": 1, "epochs": _EPOCHS}
     key = stream_key(seed, "baselines/doc2vec") % 2**31
     # One worker, and a hash that is the same in every process: otherwise the result would not repeat.
-    model = Doc2Vec(Corpus(), dm=0, workers=1, seed=key, hashfxn=_stable_hash, **options)
+    model = Doc2Vec(corpus, dm=0, workers=1, seed=key, hashfxn=lambda word: zlib.crc32(word.encode()), **options)
     return np.array(model.dv.vectors, np.float32)
-
-
-def _stable_hash(word: str) -> int:
-    return zlib.crc32(word.encode())

@@ -27,7 +27,7 @@ from subgnn.embeddings.sources import PRETRAINED, moved_vectors, node_vectors
 from subgnn.kernels.arrays import Csr
 from subgnn.kernels.induced import induced_graph
 from subgnn.models.examples import HostSource, Source
-from subgnn.models.heads import HeadedNetwork, make_head
+from subgnn.models.heads import HeadedNetwork
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
@@ -41,7 +41,7 @@ class NodeBatch:
 
     Shapes:
         nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
-        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``.
+        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``. weights: (total,), or None.
     """
 
     nodes: Tensor
@@ -49,12 +49,14 @@ class NodeBatch:
     subgraph: Tensor
     offsets: Tensor
     neighbors: Tensor
+    weights: Tensor | None = None
 
 
 class NodeSets(HostSource):
-    """The nodes of each subgraph, as places in the node table, and their induced graph where it is given."""
+    """The nodes of each subgraph, as places in the node table, with their induced graph and weights if given."""
 
-    def __init__(self, places: Ragged, induced: Csr | None = None) -> None:
+    def __init__(self, places: Ragged, induced: Csr | None = None, weights: NDArray[np.float32] | None = None) -> None:
+        self.weights = weights
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
         offsets, self.neighbors = induced or (np.zeros(len(self.nodes) + 1, np.int64), np.empty(0, np.int32))
         self.degrees, self.edge_first = np.diff(offsets).astype(np.int32), offsets[self.first]
@@ -72,6 +74,7 @@ class NodeSets(HostSource):
         neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
         neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
         arrays = [self.nodes[places], starts, subgraph, offsets, neighbors]
+        arrays += [] if self.weights is None else [self.weights[places]]
         return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
 
@@ -81,11 +84,10 @@ class _Pooled(HeadedNetwork):
     nodes: Tensor
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
         spec, weights = checkpoint.spec, checkpoint.weights
+        super().__init__(spec, weights["table"].shape[1])
         self.register_buffer("nodes", weights["nodes"])
         self.table = nn.Parameter(weights["table"].clone(), requires_grad=spec.embeddings.trainable)
-        self.head = make_head(spec, self.table.shape[1])
 
 
 class Average(_Pooled):

@@ -7,12 +7,9 @@ walk of S ends, as a naive Bayes classifier would have it for a document of many
     score_c(S) = sum over v of p_S(v) log((.8 q_c(v) + .2 q(v)) / q(v))
 
 Logits are t score_c(S) + u log(share of class c), with t and u fitted to scores of five folds of the training split,
-each from profiles of the other four. A label of several has the score with the label less that without it, and a
-scale and an offset of its own. For real values the two profiles are of subgraphs above and below the mean, and scale
-and offset are those of least squares.
-
-Scores are linear in p_S: a checkpoint holds a weight for each class and node, where some training walk ends. Beside
-them are the nodes and the classes of the training subgraphs, from which the profiles of another graph follow.
+each from profiles of the other four. A label of several has the score with the label less that without it, and for real
+values the two profiles are of subgraphs above and below the mean; scale and offset are their own. A checkpoint holds a
+weight for each class and node, and the training subgraphs, from which the profiles of another graph follow.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import times_of
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.interface import SetUp, TrainingData, Vectors
 from subgnn.models.kernel_machines.kernel_machine import (
     SET_ARRAYS,
     ViewSource,
@@ -47,7 +44,7 @@ from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scale
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces, used_columns
 from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayNetwork, TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import Task, TaskName, task_of
 
@@ -57,20 +54,13 @@ _WALK = ("walk",)
 _BOTH = (*_WALK, ABSENT + _WALK[0])
 
 
-class ProfileModel(TensorModel):
+class ProfileModel(ArrayModel):
     """PROFILES."""
 
-    is_fitted_in_one_go = True
-    measures_at_own_time = True
     on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
+    view = "surroundings"
     settings = (DiffusionSettings,)
-
-    def uses_tensors(self, settings: Settings) -> bool:
-        return False
-
-    def sees(self, settings: Settings) -> View:
-        return "surroundings"
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = _resolved(recipe, data.graph, data.subgraphs.nodes)

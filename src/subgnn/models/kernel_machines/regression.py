@@ -17,23 +17,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.models.kernel_machines.newton import (
-    SHORTER,
-    STEPS,
-    TOLERANCE,
-    Floats,
-    Gram,
-    Path,
-    fit_linear,
-    row_blocks,
-    softmax,
-)
+from subgnn.models.kernel_machines.newton import STEPS, TOLERANCE, Floats, Gram, Path, fit_linear, row_blocks, softmax
 from subgnn.rng import stream
 from subgnn.task import TaskName, task_of
 
 Objective = Callable[[Floats], tuple[float, Floats]]
 _NEVER = -20.0  # the logit of a class that the training split does not have
 _FOLDS = 5
+_HALVINGS = 30  # of a step of Newton's method
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
 
 
@@ -106,8 +97,16 @@ def fit_outputs(
     if weights is not None:
         own = weights[:, there] if several else np.broadcast_to(weights[:, None], (len(y), len(there)))
     if loss == "squared":
-        found = fit_ridge(rows, y[:, there], inverse_penalty, weights=own)
-        weight[:, there], bias[there] = _as_logits(*found, y[:, there], several=several, weights=own)
+        weight[:, there], bias[there], left_out = fit_ridge(rows, y[:, there], inverse_penalty, weights=own)
+        if several:
+            each = np.ones_like(left_out) if own is None else own
+            pairs = [fit_label_scale(left_out[:, k], y[:, label], each[:, k]) for k, label in enumerate(there)]
+            scales, offsets = np.array(pairs).T
+            weight[:, there], bias[there] = weight[:, there] * scales, bias[there] * scales + offsets
+            return weight, bias
+        loss_of = softmax_loss(left_out[None], y[:, there], None if own is None else own[:, 0])
+        scale = minimise_in_box(loss_of, [1.0], [(0.1, _LARGEST_SCALE)])
+        weight[:, there], bias[there] = weight[:, there] * scale, bias[there] * scale
         return weight, bias
     kind: Literal["softmax", "logistic"] = "logistic" if several else "softmax"
     if len(there) == 2 and not several:  # the first has logit 0
@@ -189,7 +188,7 @@ def _scale_and_biases(scores: Floats, y: Floats) -> tuple[float, Floats]:
         step[free] = -np.linalg.solve(bend[np.ix_(free, free)], gradient[free])
         if -float(gradient @ step) <= TOLERANCE**2 * len(y):
             break
-        for length in 0.5 ** np.arange(SHORTER):
+        for length in 0.5 ** np.arange(_HALVINGS):
             ahead = at + length * step
             ahead[0] = max(ahead[0], 0.0)
             found = slope(ahead)
@@ -258,20 +257,6 @@ def _kernel_ridge(rows: Any, targets: Floats, c: float, weights: Floats) -> tupl
     own = np.einsum("ji,ji->i", inverse, inverse) - of_ones**2 / of_ones.sum()
     # 1 - h_i is own / (C s_i).
     return found, bias, targets - found / np.maximum(own, 1e-6 * c * weights)[:, None]
-
-
-def _as_logits(
-    weight: Floats, bias: Floats, left_out: Floats, y: Floats, *, several: bool, weights: Floats | None
-) -> tuple[Floats, Floats]:
-    """The fit, scaled so that left-out outputs are likely as logits."""
-    if not several:
-        loss = softmax_loss(left_out[None], y, None if weights is None else weights[:, 0])
-        scale = minimise_in_box(loss, [1.0], [(0.1, _LARGEST_SCALE)])
-        return weight * scale, bias * scale
-    each = np.ones_like(y) if weights is None else weights
-    pairs = [fit_label_scale(left_out[:, k], y[:, k], each[:, k]) for k in range(y.shape[1])]
-    scales, offsets = (np.array(part) for part in zip(*pairs, strict=True))
-    return weight * scales, bias * scales + offsets
 
 
 def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats) -> tuple[float, float]:

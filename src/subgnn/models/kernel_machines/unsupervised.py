@@ -2,25 +2,21 @@
 
 A vector has two parts, side by side. The first are 18 statistics of the subgraph and its border, standardised
 (:func:`~subgnn.channels.topology.subgraph_statistics`): its structure. The second says where in the graph it is: views
-of it (``kernel_machines/views.py``, by default where a random walk from it ends) are compared with those of reference
-subgraphs, which are training subgraphs without their labels, and the vector holds the principal components
+of it (by default where a random walk from it ends) are compared with those of reference subgraphs, which are training
+subgraphs without their labels, and the vector holds the principal components
 
     z_S = sum over references T of K(S, T) u_T / sqrt(l)        for K = sum of l u u^T on the references
 
-of the kernel of ``kernel_machines/kernel_machine.py``, centred; a Gaussian one is sharper here, K = exp(3 (k - 1)). No
-label is read. Labels are used by the probe alone, a logistic or ridge regression on the vectors, which makes a run of
-them that is scored and predicts like any other.
-
-*Relabelling.* Nothing depends on the numbers of nodes: statistics and kernel are functions of node sets, references are
-drawn by their place among the subgraphs, and :func:`fix_directions` chooses signs, and a basis where eigenvalues are
-equal, by the order of the references.
+of the kernel of ``kernel_machines/kernel_machine.py``, centred; a Gaussian one is sharper here, K = exp(3 (k - 1)).
+Labels are used by the probe alone, a logistic or ridge regression on the vectors. Nothing depends on the numbers of
+nodes: :func:`fix_directions` chooses signs, and a basis where eigenvalues are equal, by the order of the references.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -33,8 +29,8 @@ from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
-from subgnn.models.examples import Examples, HostSource
-from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
+from subgnn.models.examples import Examples
+from subgnn.models.interface import LoadContext, SetUp, TrainingData, Vectors
 from subgnn.models.kernel_machines.kernel_machine import (
     Reference,
     draw_landmarks,
@@ -56,6 +52,7 @@ from subgnn.models.kernel_machines.views import (
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import Rows as SubgraphRows
 from subgnn.models.tensor_model import TensorModel
 from subgnn.ragged import Ragged
 
@@ -92,20 +89,19 @@ class VectorSettings(MethodSettings):
     width: Annotated[int, Bounds(19, 65_536)] = 256
 
 
-def fit_space(graph: Graph, references: Ragged, recipe: Recipe) -> Weights:
-    """The tensors of a :class:`VectorSpace`; ``with_mean`` and ``lengths`` are as in ``kernel_machine.cosines``."""
-    settings, width = recipe.of(DiffusionSettings), recipe.of(VectorSettings).width
+def fit_space(
+    graph: Graph, references: Ragged, settings: DiffusionSettings, basis: Callable[[Floats], Floats]
+) -> Weights:
+    """The tensors of a :class:`VectorSpace`, whose ``basis`` (m, components) follows from the centred kernel (m, m)."""
     views = reference_views(graph, references, settings)
+    kernel = replace(measured_landmarks(views, settings.kernel), sharpness=_SHARPNESS)
     every = np.arange(len(references))
-    products, squared = [rows.products(every, every) for rows in views], [rows.squared for rows in views]
-    kernel = replace(Reference.of(squared, products, kernel=settings.kernel), sharpness=_SHARPNESS)
-    whole = kernel(products, squared, None)
+    whole = kernel([rows.products(every, every) for rows in views], [rows.squared for rows in views], None)
     own = whole.mean(axis=0)
-    values, vectors = np.linalg.eigh(whole - own - own[:, None] + own.mean())
-    values, vectors = fix_directions(values[::-1], vectors[:, ::-1], width - SUBGRAPH_STATISTICS)
-    basis, standard = vectors / np.sqrt(values), Standard.of(subgraph_statistics(graph, references))
+    components = basis(whole - own - own[:, None] + own.mean())
+    standard = Standard.of(subgraph_statistics(graph, references))
     arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
-    arrays += [standard.mean, standard.deviation, basis, own @ basis]
+    arrays += [standard.mean, standard.deviation, components, own @ components]
     return {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, arrays, strict=True)}
 
 
@@ -199,9 +195,6 @@ class UnsupervisedModel(TensorModel):
     vectors_need_labels = False
     settings = (DiffusionSettings, VectorSettings)
 
-    def sees(self, settings: Settings) -> View:
-        return "everything"
-
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Refuse views that do not exist, and statistics among them, as they are there anyway."""
         check_views(recipe.of(DiffusionSettings).views, graph, [view for view in VIEWS if view != TOPOLOGY])
@@ -218,29 +211,29 @@ class UnsupervisedModel(TensorModel):
         """The vector space of the references; labels are not read."""
         known = data.subgraphs.indices("train")
         chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
-        return fit_space(data.graph, data.subgraphs.nodes.take(chosen), recipe)
+        most = recipe.of(VectorSettings).width - SUBGRAPH_STATISTICS
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
-        return VectorRows(checkpoint, graph, nodes)
+        def principal_components(centred: Floats) -> Floats:
+            values, vectors = np.linalg.eigh(centred)
+            values, vectors = fix_directions(values[::-1], vectors[:, ::-1], most)
+            return vectors / np.sqrt(values)
+
+        references = data.subgraphs.nodes.take(chosen)
+        return fit_space(data.graph, references, recipe.of(DiffusionSettings), principal_components)
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> SubgraphRows:
+        return SubgraphRows(torch.from_numpy(_space_of(checkpoint, graph)(nodes)))
 
     def network(self, checkpoint: Checkpoint) -> Probe:
         return Probe(checkpoint)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Measure the references on the new graph; a reference that has lost all nodes is dropped."""
-        settings, weights, graph = checkpoint.spec.of(DiffusionSettings), checkpoint.weights, match.graph
-        check_views(settings.views, graph)
+        settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
+        check_views(settings.views, match.graph)
         nodes, kept = moved_landmarks(weights, match)
-        views = reference_views(graph, nodes, settings)
-        found = replace(measured_landmarks(views, settings.kernel), sharpness=_SHARPNESS)
-        every, basis = np.arange(len(nodes)), weights["basis"].numpy()[kept]
-        products, squared = [rows.products(every, every) for rows in views], [rows.squared for rows in views]
-        centre = found(products, squared, None).mean(axis=0) @ basis
-        standard = Standard.of(subgraph_statistics(graph, nodes))
-        arrays: list[NDArray[Any]] = [nodes.values, nodes.offsets, found.with_mean, found.lengths]
-        arrays += [standard.mean, standard.deviation, basis, centre]
-        moved = {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, arrays, strict=True)}
-        return replace(checkpoint, weights=weights | moved)
+        basis = weights["basis"].numpy()[kept]
+        return replace(checkpoint, weights=weights | fit_space(match.graph, nodes, settings, lambda _: basis))
 
     def on_open(self, network: Probe, graph: Graph, context: LoadContext) -> None:
         """Compute the views of the references, or read them from the cache folder."""
@@ -268,23 +261,6 @@ class UnsupervisedModel(TensorModel):
             yield "its principal components or its statistics have the wrong shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
-
-
-class VectorRows(HostSource):
-    """Vectors of subgraphs, all computed when the first batch is asked for."""
-
-    def __init__(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
-        self._checkpoint, self._graph, self._nodes = checkpoint, graph, nodes
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    @cached_property
-    def _rows(self) -> Tensor:
-        return torch.from_numpy(_space_of(self._checkpoint, self._graph)(self._nodes))
-
-    def batch(self, rows: NDArray[np.int64]) -> Tensor:
-        return self._rows[torch.from_numpy(rows)].to(self.device)
 
 
 class Probe(nn.Module):

@@ -28,7 +28,7 @@ the largest lifts. ``kernel_machines/rows.py`` computes views.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
@@ -76,12 +76,6 @@ class DiffusionSettings(MethodSettings):
     absent: Probability = 0.5
 
 
-def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
-    """Names of accepted views, also along edges and against them; with ``typed``, those that exist for each type."""
-    over_edges = [view for view in OVER_EDGES if view in accepted]
-    return (*(over_edges if typed else accepted), *(f"{view}-{way}" for view in over_edges for way in WAYS))
-
-
 def split_view(view: str) -> tuple[str, str, str]:
     """The kind of a view, of absent nodes or not, the way it follows edges, and their type; both may be empty.
 
@@ -122,12 +116,12 @@ def view_and_rows(view: str, nodes: Ragged) -> tuple[str, Ragged]:
     return view, with_absent(nodes, None)
 
 
-def used_by_view(view: str, *, weighted: bool, directed: bool) -> frozenset[str]:
+def used_by_view(view: str, settings: DiffusionSettings) -> frozenset[str]:
     """Attributes of a graph that a view uses."""
     kind, way, of_type = split_view(view)
     used = {
-        "weights": kind in DIFFUSED or (weighted and kind in ("one-hop", TOPOLOGY)),
-        "direction": bool(way) or (directed and kind == TOPOLOGY),
+        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
+        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
         "types": bool(of_type),
     }
     return frozenset(name for name, is_used in used.items() if is_used)
@@ -135,9 +129,8 @@ def used_by_view(view: str, *, weighted: bool, directed: bool) -> frozenset[str]
 
 def used_by_views(settings: DiffusionSettings) -> frozenset[str]:
     """Attributes of a graph that the listed views use."""
-    given = {"weighted": settings.weighted, "directed": settings.directed}
     absent = frozenset({"absent"} if settings.absent else ())
-    return absent.union(*(used_by_view(view, **given) for view in settings.views))
+    return absent.union(*(used_by_view(view, settings) for view in settings.views))
 
 
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
@@ -151,9 +144,11 @@ def are_known(views: tuple[str, ...], graph: Graph) -> bool:
 
 def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
     """Refuse views that do not exist or are listed twice, and statistics alone."""
+    over_edges = [view for view in OVER_EDGES if view in accepted]
     for view in views:
         kind, way, of_type = split_view(view)
-        plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
+        plain = f"{kind}-{way}" if way else kind
+        known = (*(over_edges if of_type else accepted), *(f"{view}-{way}" for view in over_edges for way in WAYS))
         if plain not in known or view == ABSENT + TOPOLOGY:
             raise UserError(f"diffusion.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
         if way and not (graph.directed or graph.oriented is not None):
@@ -192,15 +187,20 @@ def spread_one_hop(
     walks = walks_of(graph, way) if way or weighted else None
     there, back = (walks.graph, walks.back) if walks is not None else (graph, graph)
     scale = _inverse_roots(there, weighted=weighted)
-    # Only the rows of nodes that occur: one subgraph need not cost what the graph does.
-    nodes, columns = np.unique(bag.indices, return_inverse=True)
-    narrow = scipy.sparse.csr_array(
-        (bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes))
-    )
-    rows = Ragged(there.neighbors, there.offsets).take(nodes)
-    given = Ragged(magnitudes(there), there.offsets).take(nodes).values if weighted else np.ones(len(rows.values))
-    spread = narrow @ scipy.sparse.csr_array((given, rows.values, rows.offsets), shape=(len(nodes), graph.num_nodes))
+    scaled = scipy.sparse.csr_array((bag.data * scale[bag.indices], bag.indices, bag.indptr), shape=bag.shape)
+    spread = times_adjacency(scaled, there, magnitudes(there) if weighted else None)
     return (spread * (scale if back is there else _inverse_roots(back, weighted=weighted))[None, :]).tocsr()
+
+
+def times_adjacency(
+    rows: scipy.sparse.csr_array, graph: Graph, values: NDArray[Any] | None = None
+) -> scipy.sparse.csr_array:
+    """Rows (n, N) times A, with 1 or the values of its entries; only rows of A are made whose nodes occur."""
+    nodes, columns = np.unique(rows.indices, return_inverse=True)
+    narrow = scipy.sparse.csr_array((rows.data, columns, rows.indptr), shape=(rows.shape[0], len(nodes)))
+    near = Ragged(graph.neighbors, graph.offsets).take(nodes)
+    given = np.ones(len(near.values)) if values is None else Ragged(values, graph.offsets).take(nodes).values
+    return narrow @ scipy.sparse.csr_array((given, near.values, near.offsets), shape=(len(nodes), graph.num_nodes))
 
 
 def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
@@ -208,7 +208,6 @@ def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
     if weighted:
         rows = scipy.sparse.csr_array((magnitudes(graph), graph.neighbors, graph.offsets), shape=(graph.num_nodes,) * 2)
         sums = np.asarray(rows.sum(axis=1, dtype=np.float64))
-        found: NDArray[np.float64] = np.divide(1, np.sqrt(sums), out=np.zeros(len(sums)), where=sums > 0)
-        return found
+        return np.asarray(np.divide(1, np.sqrt(sums), out=np.zeros(len(sums)), where=sums > 0))
     degrees = np.diff(graph.offsets)
     return np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)

@@ -1,20 +1,16 @@
-"""GLASS: message passing over the whole graph, with labels that tell the nodes of a subgraph from others.
+"""GLASS: message passing over the whole graph, with labels that tell the nodes of a subgraph from others (ICLR 2022).
 
-Wang and Zhang, "GLASS: GNN with labeling tricks for subgraph representation learning", ICLR 2022. The layers are those
-of :mod:`subgnn.models.peers.message_passing` with two sets of weights; a node is labelled if it is in the subgraph. The
-vector of a subgraph pools those of its nodes, and a linear layer gives the outputs.
+The layers are those of :mod:`subgnn.models.peers.message_passing` with two sets of weights; a node is labelled if it is
+in the subgraph. The vector of a subgraph pools those of its nodes, and a linear layer gives the outputs.
 
 *Differs from the paper:* there, all nodes of a batch's subgraphs are labelled at once, also in prediction, and
-GraphNorm takes its moments from that pass, so that a prediction depends on the other subgraphs of its batch. Here a
-subgraph is predicted by itself: its nodes alone are labelled, and the moments are those of one reference pass, in which
-the nodes of a fixed batch of training subgraphs are labelled. So the labels of S change the L-hop neighbourhood of S
-alone. Its output is computed from a pass over the whole graph without labels, done once, by correcting that
-neighbourhood: with B_k the nodes within k hops of S, layer l changes messages of B_b, b = min(l - 1, L - l + 1), and is
-computed again for B_a, a = min(l, L - l), the only nodes that both changed and can still reach S:
+GraphNorm takes its moments from that pass. Here this is so in training alone: a subgraph is predicted by itself, with
+the moments of one reference pass, in which the nodes of a fixed batch of training subgraphs are labelled. So the labels
+of S change the L-hop neighbourhood of S alone, and its output is computed by correcting that neighbourhood in a pass
+without labels, done once: with B_k the nodes within k hops of S, layer l changes messages of B_b, b = min(l - 1, L - l
++ 1), and is computed again for B_a, a = min(l, L - l), the only nodes that both changed and can still reach S:
 
     A m' = A m + A (m' - m),    m' - m being 0 outside of B_b
-
-This equals a pass over the whole graph for each subgraph. Training labels all subgraphs of a batch, as published.
 """
 
 from __future__ import annotations

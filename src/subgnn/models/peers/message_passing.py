@@ -6,15 +6,13 @@ Every node starts from a vector. A layer with the weights W and U maps the vecto
 
 A is the adjacency D^-1 A, A or D^-1/2 A D^-1/2, without self loops. GraphNorm precedes the first layer; between layers
 are GraphNorm, elu and dropout. The vector of a node is [x^(1) ; ... ; x^(L)], the outputs of all layers before these
-norms, each after a GraphNorm of its own (jumping knowledge; a norm works on each column, so this is one GraphNorm over
-the concatenation). GLASS has two sets of weights, for labelled nodes and for others: where a layer has a ratio a,
+norms, each after a GraphNorm of its own (jumping knowledge). GLASS has two sets of weights, for labelled nodes and for
+others: where a layer has a ratio a,
 
     m_v = a elu(W1 x_v) + (1 - a) elu(W0 x_v) for a labelled node, a elu(W0 x_v) + (1 - a) elu(W1 x_v) for another,
 
-and U is mixed in the same way.
-
-Memory: a pass holds a few arrays of N x d numbers, whatever the number of edges. Beyond :data:`BLOCK` nodes, the arrays
-inside a layer exist for one block of nodes at a time, and are computed again for the gradient.
+and U is mixed in the same way. Beyond :data:`BLOCK` nodes, the arrays inside a layer exist for one block of nodes at a
+time, and are computed again for the gradient.
 """
 
 from __future__ import annotations

@@ -1,30 +1,22 @@
 """S2N: subgraphs as nodes of a graph of subgraphs, and GCN or GCNII on it (ICML 2024).
 
-The vector of a subgraph starts as the sum of its nodes' embeddings (S2N+0), or of what layers inside the subgraph make
-of them (S2N+A). Layers on the graph of subgraphs follow, and a linear layer:
-
-    z = x + GNN(x),  outputs = W z + b
-
 With M the 0/1 membership of nodes in subgraphs (n x N) and A the adjacency of G, self loops added, W = M A M^T counts
 the pairs of a node of S and a node of T that are equal or joined by an edge. W is standardised by the mean and the
-deviation of all its entries between training subgraphs, cut off, and brought to the unit interval:
+deviation of all its entries between training subgraphs, and an edge has the weight, if it is above 0,
 
     w = (min(z, t + d) - t) / d,  z = (W - mean) / deviation
 
-Entries that are not above 0 are no edges. As t is not negative, subgraphs that share nothing are never joined, so W is
-computed sparsely, some rows at a time, and never kept.
-
-With P the adjacency, self loops added, symmetrically normalised (inside subgraphs only if ``sub_normalized``), a layer
-of GCN is relu(P x W), one of GCNII relu(((1 - alpha) P x + alpha x_0) ((1 - beta) I + beta W)) with beta = log(theta /
-l + 1) in layer l, and where weights are not shared x_0 has its own. Training is on the graph of the training subgraphs.
-
-A new subgraph joins that graph alone: edges lead to it from the training subgraphs, which do not see it. So its outputs
-depend on itself, the training subgraphs and the graph. A training subgraph that is predicted is treated the same.
+As t is not negative, subgraphs that share nothing are never joined, so W is computed sparsely, and never kept. The
+vector x of a subgraph starts as the sum of its nodes' embeddings (S2N+0), or of what layers inside the subgraph make of
+them (S2N+A). Layers on the graph follow, and outputs are a linear function of x + GNN(x). With P the adjacency, self
+loops added, symmetrically normalised (inside subgraphs only if ``sub_normalized``), a layer of GCN is relu(P x W), one
+of GCNII relu(((1 - alpha) P x + alpha x_0) ((1 - beta) I + beta W)) with beta = log(theta / l + 1) in layer l; if
+weights are not shared, x_0 has its own.
 
 *Differs from the paper:* there, all subgraphs that are predicted join the graph together with the training subgraphs,
-see each other, and are seen. The width of all layers is embeddings.dim; a constant input has that
-width, too. A subgraph's degree, by which ``weighted`` divides, is the sum of its nodes' degrees. Self loops of the base
-graph are 1 for every node.
+see each other, and are seen. Here a new subgraph, or a training subgraph that is predicted, joins that graph alone:
+edges lead to it from the training subgraphs, which do not see it. The width of all layers, and of a constant input, is
+embeddings.dim. A subgraph's degree, by which ``weighted`` divides, is the sum of its nodes' degrees.
 """
 
 from __future__ import annotations
@@ -49,9 +41,9 @@ from subgnn.kernels.induced import induced_graph, inside_degrees
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
 from subgnn.models.examples import HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
-from subgnn.models.kernel_machines.views import bag_of_nodes
+from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.views import bag_of_nodes, times_adjacency
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.subgnn.batches import spans
 from subgnn.ragged import Ragged
 
 _ROWS = 1024  # of W at a time
@@ -92,19 +84,12 @@ def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse
         [[4.0, 1.0], [1.0, 1.0]]
     """
     others = bag_of_nodes(right, graph.num_nodes).T.tocsr()
-    every = Ragged(graph.neighbors, graph.offsets)
     for begin in range(0, len(left), _ROWS):
         bag = bag_of_nodes(left.take(np.arange(begin, min(begin + _ROWS, len(left)))), graph.num_nodes)
-        # Only the rows of A of nodes that occur: one subgraph need not cost what the graph does.
-        nodes, columns = np.unique(bag.indices, return_inverse=True)
-        narrow = scipy.sparse.csr_array((bag.data, columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
-        rows = every.take(nodes)
-        size = (len(nodes), graph.num_nodes)
-        adjacency = scipy.sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
-        yield ((narrow @ adjacency + bag) @ others).tocsr()
+        yield ((times_adjacency(bag, graph) + bag) @ others).tocsr()
 
 
-def standard_of(graph: Graph, nodes: Ragged) -> NDArray[np.float64]:
+def standard_of(graph: Graph, nodes: Ragged) -> Floats:
     """The mean and the deviation of all entries of W between subgraphs (2,); a deviation of 0 is taken as 1."""
     total = squares = 0.0
     for block in meetings(graph, nodes, nodes):
@@ -114,9 +99,7 @@ def standard_of(graph: Graph, nodes: Ragged) -> NDArray[np.float64]:
     return np.array([mean, deviation if deviation > 0 else 1.0])
 
 
-def edge_weights(
-    counts: NDArray[np.float64], standard: NDArray[np.float64], settings: S2NSettings
-) -> NDArray[np.float64]:
+def edge_weights(counts: Floats, standard: Floats, settings: S2NSettings) -> Floats:
     """Weights w of entries of W; 0 where there is no edge."""
     z = (counts - standard[0]) / standard[1]
     weights = (np.minimum(z, settings.threshold + settings.span) - settings.threshold) / settings.span
@@ -124,7 +107,7 @@ def edge_weights(
 
 
 def edges_between(
-    graph: Graph, left: Ragged, right: Ragged, standard: NDArray[np.float64], settings: S2NSettings
+    graph: Graph, left: Ragged, right: Ragged, standard: Floats, settings: S2NSettings
 ) -> scipy.sparse.csr_array:
     """Weights above 0 up to 1 of the edges (left, right) between subgraphs, including a subgraph with itself."""
     blocks = [scipy.sparse.csr_array((0, len(right)))]
@@ -152,7 +135,7 @@ class Adjacency:
     own: Tensor
 
     @classmethod
-    def of(cls, edges: scipy.sparse.csr_array, own: NDArray[np.float64], device: torch.device) -> Adjacency:
+    def of(cls, edges: scipy.sparse.csr_array, own: Floats, device: torch.device) -> Adjacency:
         counts = np.diff(edges.indptr)
         arrays = (
             edges.indptr[:-1].astype(np.int64),
@@ -162,13 +145,6 @@ class Adjacency:
             own.astype(np.float32),
         )
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
-
-    def with_dropout(self, part: float) -> Adjacency:
-        """Leave out edges and self loops at random, each with the same probability."""
-        if not part:
-            return self
-        weights, own = (given * (torch.rand_like(given) >= part) for given in (self.weights, self.own))
-        return replace(self, weights=weights, own=own)
 
     def normalised(self) -> Adjacency:
         """D^-1/2 (A + I) D^-1/2: nodes without a self loop get one of weight 1, degrees are sums of weights."""
@@ -182,7 +158,7 @@ class Adjacency:
         return summed + self.own[:, None] * x
 
 
-def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.float64]]:
+def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, Floats]:
     """Edges among subgraphs (n, n) without self loops, and the weights of these (n,)."""
     coo = edges.tocoo()
     other = coo.row != coo.col
@@ -242,7 +218,7 @@ class S2NModel(NodePooling):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
         return JoinedSubgraphs(self, checkpoint, graph, nodes)
 
-    def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Members:
+    def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSets:
         """The nodes of subgraphs as places in the table, their weights, and the edges among them."""
         settings = checkpoint.spec.of(S2NSettings)
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
@@ -252,7 +228,7 @@ class S2NModel(NodePooling):
             total = np.bincount(nodes.row_ids, degrees, len(nodes))[nodes.row_ids]
             weights = np.sqrt(degrees / total).astype(np.float32)
         edges = induced_graph(*graph.csr, nodes) if settings.sub_layers else None
-        return Members(NodeSets(Ragged(places, nodes.offsets), edges), weights)
+        return NodeSets(Ragged(places, nodes.offsets), edges, weights)
 
     def network(self, checkpoint: Checkpoint) -> S2N:
         return S2N(checkpoint)
@@ -292,19 +268,7 @@ class S2NModel(NodePooling):
             yield "the mean and deviation of its weights are not two numbers, the second above 0"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """The nodes of subgraphs, and the weight of each in the sum over its subgraph (total,)."""
-
-    sets: NodeSets
-    weights: NDArray[np.float32]
-
-    def take(self, rows: NDArray[np.int64], device: torch.device) -> tuple[NodeBatch, Tensor]:
-        places, _ = spans(self.sets.first, rows)
-        return self.sets.to(device).batch(rows), torch.from_numpy(self.weights[places]).to(device)
-
-
-Joined = tuple[list[tuple[NodeBatch, Tensor]], Adjacency]
+Joined = tuple[list[NodeBatch], Adjacency]
 """Subgraphs, in one or two parts, and the graph of all of them."""
 
 
@@ -340,7 +304,7 @@ class JoinedSubgraphs(HostSource):
         """The graph of the training subgraphs, and the places of the chosen ones in it."""
         if self._of_training is None:
             adjacency = Adjacency.of(self.train_edges, self.train_own, self.device)
-            self._of_training = [self.train.take(np.arange(len(self.train_own)), self.device)], adjacency
+            self._of_training = [self.train.to(self.device).batch(np.arange(len(self.train_own)))], adjacency
         return self._of_training, torch.from_numpy(self.places[rows]).to(self.device)
 
     def in_prediction(self, rows: NDArray[np.int64]) -> tuple[Joined, slice]:
@@ -349,8 +313,9 @@ class JoinedSubgraphs(HostSource):
         blocks = scipy.sparse.block_array([[self.train_edges, None], [edges, none]], format="csr")
         own = np.concatenate([self.train_own, self.own[rows]])
         adjacency = Adjacency.of(scipy.sparse.csr_array(blocks), own, self.device)
-        (members, _), _ = self.in_training(rows)
-        return ([*members, self.members.take(rows, self.device)], adjacency), slice(len(self.train_own), None)
+        (train, _), _ = self.in_training(rows)
+        joined = [*train, self.members.to(self.device).batch(rows)]
+        return (joined, adjacency), slice(len(self.train_own), None)
 
 
 class Convolution(nn.Module):
@@ -401,8 +366,11 @@ class S2N(nn.Module):
     def embed(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
         source, rows = batch
         (members, graph), places = source.in_training(rows) if self.training else source.in_prediction(rows)
-        x = torch.cat([self._sum_nodes(nodes, weights) for nodes, weights in members])
-        p = graph.with_dropout(self.edge_dropout if self.training else 0.0).normalised()
+        x = torch.cat([self._sum_nodes(nodes) for nodes in members])
+        if self.training and self.edge_dropout:  # each edge and self loop is left out with this probability
+            kept = (given * (torch.rand_like(given) >= self.edge_dropout) for given in (graph.weights, graph.own))
+            graph = replace(graph, **dict(zip(("weights", "own"), kept, strict=True)))
+        p = graph.normalised()
         h = x
         for i, layer in enumerate(self.layers):
             out = layer(p, h if i == 0 else self._drop(h), x)
@@ -413,8 +381,9 @@ class S2N(nn.Module):
     def forward(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
         return cast(Tensor, self.linear(self._drop(self.embed(batch))))
 
-    def _sum_nodes(self, batch: NodeBatch, weights: Tensor) -> Tensor:
+    def _sum_nodes(self, batch: NodeBatch) -> Tensor:
         """The first vectors of subgraphs (n, width)."""
+        weights = cast(Tensor, batch.weights)
         if not self.inside:
             bag = functional.embedding_bag
             return bag(batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights)

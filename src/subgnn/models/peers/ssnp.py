@@ -1,16 +1,14 @@
-"""SSNP: message passing over the whole graph, and a sampled neighbourhood of the subgraph beside its nodes.
+"""SSNP: message passing over the whole graph, and a sampled neighbourhood of the subgraph beside its nodes (CIKM 2023).
 
-Jacob, Louis and Salehi-Abari, "Stochastic subgraph neighborhood pooling for subgraph classification", CIKM 2023. The
-layers are those of ``peers/message_passing.py`` with one set of weights, so that vectors of nodes do not depend
-on the subgraph. From every node of a subgraph S start M walks of m uniform steps; the nodes outside of S that they
-visit are its border sample. The vectors of S and of the border sample are pooled apart and laid side by side, and a
-linear layer gives the outputs.
+The layers are those of ``peers/message_passing.py`` with one set of weights, so that vectors of nodes do not depend on
+the subgraph. From every node of a subgraph S start M walks of m uniform steps; the nodes outside of S that they visit
+are its border sample. The vectors of S and of the border sample are pooled apart and laid side by side, and a linear
+layer gives the outputs.
 
 *Differs from the paper:* prediction takes one fixed sample, a function of the seed and of the nodes of S alone, where
 the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
-``message_passing.views`` fixed samples at random for each subgraph and step; with ``training.repeats`` as large, an
-epoch is as long as with the paper's pre-computed views, which shows each of them once. All nodes of S start walks, and
-there is no further network between pooling and the linear layer: the paper has options for both.
+``message_passing.views`` fixed samples at random for each subgraph and step (its pre-computed views). All nodes of S
+start walks, and there is no further network between pooling and the linear layer: the paper has options for both.
 """
 
 from functools import partial

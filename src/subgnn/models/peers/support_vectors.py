@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.models.kernel_machines.newton import Floats
 from subgnn.task import TaskName, task_of
 
 _STEPS, _MATRIX_STEPS = 2_000, 1_000_000  # of a linear machine, and of one on the matrix
@@ -45,7 +46,7 @@ class Fit:
     inverse_penalty: float
 
     def __call__(
-        self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any = None
+        self, rows: Any, gram: Floats | None, targets: NDArray[Any], weights: Any = None
     ) -> tuple[Any, Any, Any]:
         """Weights of features (F, machines), offsets (machines,), and weights of rows (n, machines) if there are any.
 
@@ -77,7 +78,7 @@ class Fit:
         columns, biases = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
         return (columns, biases, None) if gram is None else (rows.T @ columns, biases, columns)
 
-    def _every_pair(self, gram: NDArray[np.float64], targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
+    def _every_pair(self, gram: Floats, targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
         """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""
         from sklearn.svm import SVC
 
@@ -94,18 +95,14 @@ class Fit:
                 dual[part, place] = sign * coefficients[row, part]
         return _at(machine.support_, dual, len(targets)), sign * machine.intercept_
 
-    def _separate(
-        self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_], weights: Any
-    ) -> tuple[Any, float]:
+    def _separate(self, rows: Any, gram: Floats | None, positive: NDArray[np.bool_], weights: Any) -> tuple[Any, float]:
         """One machine, above 0 for the positive; the side that alone is there is always decided for."""
         if positive.all() or not positive.any():
             size = rows.shape[1] if gram is None else len(positive)
             return np.zeros(size), float(positive.any()) - float((~positive).any())
         return self._machine(rows, gram, positive, weights)
 
-    def _machine(
-        self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any
-    ) -> tuple[Any, float]:
+    def _machine(self, rows: Any, gram: Floats | None, targets: NDArray[Any], weights: Any) -> tuple[Any, float]:
         from sklearn import svm
 
         real, c = task_of(self.task).real, self.inverse_penalty
@@ -119,7 +116,7 @@ class Fit:
         return _at(machine.support_, machine.dual_coef_[0], len(targets)), float(machine.intercept_[0])
 
 
-def _at(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.float64]:
+def _at(places: NDArray[Any], values: NDArray[Any], size: int) -> Floats:
     """Values at their places among ``size``; 0 elsewhere."""
     found = np.zeros((size, *values.shape[1:]))
     found[places] = values

@@ -1,21 +1,16 @@
 """WLKS: Weisfeiler-Lehman kernels of subgraphs and of the whole graph, and a support vector machine (ICLR 2025).
 
 *Colour refinement* (1-WL) gives all nodes one colour. In every round the new colour of a node stands for its signature:
-its own colour, and the sorted colours of its neighbours with their repetitions. A table numbers the signatures, which
-are compared as a whole and never by a hash alone: two nodes have one colour if and only if 1-WL cannot tell them apart
-after as many rounds. Subgraphs are compared by sharing tables. Prediction uses those of training: a signature that
-training has not seen gets a number beyond them, which matches nothing.
+its own colour, and the sorted colours of its neighbours with their repetitions. A table numbers the signatures, so two
+nodes have one colour if and only if 1-WL cannot tell them apart after as many rounds. Subgraphs are compared by sharing
+tables. Prediction uses those of training: a new signature gets a number beyond them, which matches nothing.
 
-*Kernel*. After round i a node has a colour in the whole graph G, and one in the subgraph refined by itself. With g_S
-and h_S the histograms of these colours over the nodes of a subgraph S,
-
-    K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
-
-The histograms are those after round i or, if ``cumulative``, those after rounds 1 to i side by side; with
-``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
-most votes is predicted; several labels have one machine each; real values are fitted by support vector regression. As K
-is linear in the histograms, a fitted machine is kept as one weight a colour, and a new subgraph costs its own
-histogram. Colours that no training subgraph has match nothing, but count in the length of a histogram.
+*Kernel*. With g_S the histogram of the nodes' colours in the whole graph after round i, and h_S that of their colours
+in the subgraph refined by itself, K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>. If ``cumulative``, histograms are those
+after rounds 1 to i side by side; with ``normalize``, each is scaled to length one. A support vector machine separates
+every two classes, and the class with most votes is predicted; several labels have one machine each; real values are
+fitted by support vector regression. As K is linear in the histograms, a machine is kept as one weight a colour. Colours
+that no training subgraph has match nothing, but count in the length of a histogram.
 
 *Probabilities*. Outputs are the scores of the machines times one factor (one per label), which minimises the logistic
 loss of three folds of the training split, each scored by machines fitted to the others. A factor changes no prediction.

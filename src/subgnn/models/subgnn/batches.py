@@ -26,6 +26,8 @@ from subgnn.ragged import Ragged
 
 _CPU = torch.device("cpu")
 _DEVIATIONS = 4.0  # one batch in some hundreds is larger
+PaddedShape = tuple[int, int]
+"""How many components and component nodes a batch is filled up to."""
 Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
@@ -184,7 +186,7 @@ class Inputs:
         starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
         if shape is not None:
             # The added components share the added nodes: a GPU adds up the nodes of a component one after the other.
-            filler, added = shape.components - len(components), shape.nodes - len(places)
+            filler, added = shape[0] - len(components), shape[1] - len(places)
             owner = np.concatenate([owner, np.full(filler, len(rows))])
             components = np.concatenate([components, np.zeros(filler, np.int64)])
             starts = np.concatenate([starts, len(places) + added * np.arange(filler) // filler])
@@ -223,7 +225,7 @@ class Inputs:
         usual, largest = self.shapes[len(rows)]
         total = self.sizes[:, rows].sum(axis=1)
         components, nodes = usual if (total <= usual).all() else np.maximum(largest, total)  # one may be there twice
-        return PaddedShape(int(components) + 1, int(nodes))
+        return int(components) + 1, int(nodes)
 
 
 class _Stacks:
@@ -259,14 +261,6 @@ class _Stacks:
     def pick(self, rows: Tensor) -> list[list[ChannelBatch]]:
         """Some rows of all arrays."""
         return self._views([tensor.index_select(1, rows).unbind() for tensor in self.tensors])
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedShape:
-    """How many components and component nodes a batch is filled up to."""
-
-    components: int
-    nodes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -223,11 +223,12 @@ def build_inputs(
     device: torch.device | str = "cpu",
 ) -> Inputs | StreamedInputs:
     """Measured subgraphs as a network takes them; ``lookup`` gives the vectors that batches carry."""
-    prepared, standards = measured.prepared, spec.standards
-    given: dict[str, Any] = {
-        "known": _known_components(spec, prepared.components.nodes),
-        "baseline_scores": measured.scores,
-    }
+    prepared, standards, known = measured.prepared, spec.standards, spec.component_keys
+    given: dict[str, Any] = {"baseline_scores": measured.scores}
+    if len(known):  # for each component the row of its learned initial state; 0 for those not met in training
+        keys = _keys(prepared.components.nodes)
+        places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        given["known"] = np.where(known[places] == keys, places + 1, 0).astype(np.int64)
     if "component" in standards:
         given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, measured.subgraphs))
@@ -243,13 +244,3 @@ def build_inputs(
         "features": features if "feature" in standards else None,
     }
     return StreamedInputs(prepared, anchor_nodes(spec), **given).to(device)
-
-
-def _known_components(spec: ModelSpec, components: Ragged) -> NDArray[np.int64] | None:
-    """For each component the row of its learned initial state; 0 for those not met in training."""
-    known = spec.component_keys
-    if not len(known):
-        return None
-    keys = _keys(components)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[places] == keys, places + 1, 0).astype(np.int64)

@@ -79,7 +79,7 @@ class OpenNetwork:
         self.checkpoint, self.graph, self.table, self.vectors, self.device = checkpoint, graph, table, vectors, device
         self.network = build_network(checkpoint, graph, table, vectors=vectors).to(device).eval()
         self.nodes = self.network.node_vectors() if table.access == "whole" else None
-        self.anchors = [] if self.nodes is None else self.network.anchor_vectors(self.nodes)
+        self.anchors = None if self.nodes is None else self.network.anchor_vectors(self.nodes)
 
     def inputs(self, measured: Measured) -> Inputs | StreamedInputs:
         """Measured subgraphs as the network takes them."""
@@ -92,21 +92,11 @@ class OpenNetwork:
     @torch.no_grad()
     def embed(self, batch: Batch) -> Tensor:
         """z_S (n, width): :meth:`SubGNN.embed`, from the vectors that are at hand."""
-        network, nodes = self.network, self.nodes
-        if nodes is None:
-            return network.embed(batch)
-        z = network.pass_messages(
-            batch,
-            network.component_vectors(batch, nodes),
-            gammas=network.similarities(batch, nodes.dtype),
-            anchors=self.anchors,
-        )
-        return network.read_out(batch, z)
+        return self.network.embed(batch, self.nodes, self.anchors)
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
-        outputs: Tensor = self.network.head(self.embed(batch))
-        return outputs
+        return cast(Tensor, self.network.head(self.embed(batch)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -125,7 +125,11 @@ def property_outputs(inputs: Sequence[ChannelInput]) -> list[Tensor | None]:
             shared.setdefault(one.gamma.shape[1], []).append(i)
         elif score is not None and one.own is not None:
             along = one.anchors @ score.weight.view(-1)  # q . a_i, once for each anchor
-            found[i] = torch.relu(one.gamma * _pick(along, one.own) + score.bias)
+            if along.device.type == "cpu":
+                picked = along.index_select(0, one.own.flatten()).view_as(one.own)
+            else:  # plain indexing has a gradient that adds up in no fixed order
+                picked = functional.embedding(one.own, along[:, None]).squeeze(-1)
+            found[i] = torch.relu(one.gamma * picked + score.bias)
     for places in shared.values():
         scores = [cast(nn.Linear, inputs[i].subchannel.score) for i in places]
         q, b = torch.cat([score.weight for score in scores]), torch.cat([score.bias for score in scores])
@@ -134,13 +138,6 @@ def property_outputs(inputs: Sequence[ChannelInput]) -> list[Tensor | None]:
         for i, output in zip(places, z, strict=True):
             found[i] = output
     return found
-
-
-def _pick(values: Tensor, places: Tensor) -> Tensor:
-    """values[places] of a row of values (T,), with a gradient that adds up in a fixed order, unlike plain indexing."""
-    if values.device.type == "cpu":
-        return values.index_select(0, places.flatten()).view_as(places)
-    return functional.embedding(places, values[:, None]).squeeze(-1)
 
 
 def weighted_bag(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:

@@ -135,17 +135,17 @@ class SubGNN(nn.Module):
         self.encoder: PatchEncoder | None = None
         if any(channel_of(channel).patches for channel in self.channels) and shared:
             self.encoder = PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
-        self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
+        states = [channel_of(channel).output == "state" for channel in self.channels]
+        norm = settings.hidden_norm == "batch"
+        self.layers = nn.ModuleList(
+            nn.ModuleList(SubchannelLayer(dim, state=state, norm=norm) for state in states) for _ in shared
+        )
         width = (dim if settings.initial else 0) + num_component_stats
         width += layers_width(self.channels, dim, layers=len(shared))
         width += num_subgraph_stats
         self.norm = BatchNorm(width) if settings.norm == "batch" else nn.Identity()
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
-
-    def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
-        state, norm = channel_of(channel).output == "state", self.settings.hidden_norm == "batch"
-        return SubchannelLayer(dim, state=state, norm=norm)
 
     def parts(self) -> dict[str, list[slice]]:
         """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology`` and ``baseline``, in order."""
@@ -220,14 +220,6 @@ class SubGNN(nn.Module):
         """Similarities gamma of components and anchors (C, n_A), by layer and channel."""
         return [[seen.similarity.to(dtype) for seen in layer] for layer in batch.channels]
 
-    def component_outputs(self, batch: Batch) -> Tensor:
-        """z_c (C, width): z^(0)_c beside AGG_L over layers of AGG_C over subchannels."""
-        nodes = self.node_vectors(batch)
-        initial = self.component_vectors(batch, nodes)  # (C, d)
-        return self.pass_messages(
-            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes)
-        )
-
     def pass_messages(
         self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
     ) -> Tensor:
@@ -261,10 +253,16 @@ class SubGNN(nn.Module):
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
         return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
 
-    def embed(self, batch: Batch) -> Tensor:
-        """z_S (n, width), the vector of each subgraph and the head's input."""
-        return self.read_out(batch, self.component_outputs(batch))
+    def embed(self, batch: Batch, nodes: Tensor | None = None, anchors: list[list[Tensor]] | None = None) -> Tensor:
+        """z_S (n, width), the vector of each subgraph and the head's input; vectors that are given are not computed."""
+        nodes = self.node_vectors(batch) if nodes is None else nodes
+        z = self.pass_messages(
+            batch,
+            self.component_vectors(batch, nodes),
+            gammas=self.similarities(batch, nodes.dtype),
+            anchors=self.anchor_vectors(nodes) if anchors is None else anchors,
+        )
+        return self.read_out(batch, z)
 
     def forward(self, batch: Batch) -> Tensor:
-        logits: Tensor = self.head(self.embed(batch))
-        return logits
+        return cast(Tensor, self.head(self.embed(batch)))
