@@ -5,17 +5,15 @@ set at a time in a buffer. For a directed graph pass its undirected form.
 
 Draws from 1-hop borders need no mark for each of N nodes, and never walk over the longest row. The border of c is
 (H - c) and E: H is the longest row among those of c's nodes, E the nodes that other rows add to it. Both are sorted, so
-the node of a given rank is found by binary search; a hub with a million neighbours costs as many look-ups as there are
-draws.
+the node of a given rank is found by binary search.
 
 Border nodes can also be ranked by weight. A node u of the 1-hop border of c has the weight
 
     w_cu = d_u^-b  sum over v in c with v ~ u of d_v^-a
 
 d the degrees in G: with a = 1, b = 0 it is the amount that arrives at u when every node of c hands out one unit, in
-equal shares, to its neighbours. So a neighbour of many nodes of c counts more than one of few, and one of a hub next to
-nothing. Weights are ranked in single precision, relative to the heaviest: sums that are equal but for the order of
-their terms are ties, whatever that order was.
+equal shares, to its neighbours. Weights are ranked in single precision, relative to the heaviest: sums that are equal
+but for the order of their terms are ties, whatever that order was.
 """
 
 import numpy as np

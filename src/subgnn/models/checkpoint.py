@@ -1,8 +1,6 @@
 """Files of checkpoints: named arrays, and everything else as JSON; nothing in them is pickled code.
 
-A run's folder has a checkpoint of its own, and an exported run holds one among other parts. Both are read by
-:func:`unpack`, which checks every part.
-
+A run's folder has a checkpoint of its own, and an exported run holds one among other parts; :func:`unpack` reads both.
 A checkpoint that is built of others holds them as parts: an object of names in the JSON, and the arrays of part i under
 ``parts.i.``.
 

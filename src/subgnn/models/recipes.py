@@ -1,19 +1,8 @@
-"""Recipes: read, checked, and written as TOML and as the command of a run; what they use of a graph, and what not.
+"""Recipes: read from TOML files (docs/settings.md) and the packaged ones, checked; what a recipe uses of a graph.
 
 A recipe file has a table for each section of :class:`~subgnn.config.settings.Recipe`, one for its method where that has
-settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a list of channels:
-
-.. code-block:: toml
-
-    [[channels]]
-    kind = "structure"
-    side = "internal"
-    num_anchors = 15
-
-    [model]
-    layers = 4
-
-Any setting is overridden by ``--set section.key=value``.
+settings of its own (:class:`~subgnn.config.settings.MethodSettings`), and a list of channels. Any setting is overridden
+by ``--set section.key=value``.
 """
 
 import json

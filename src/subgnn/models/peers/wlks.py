@@ -16,8 +16,7 @@ that no training subgraph has match nothing, but count in the length of a histog
 loss of three folds of the training split, each scored by machines fitted to the others. A factor changes no prediction.
 
 *Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
-their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted without the matrix, by a
-linear machine with the same loss whose offsets have a penalty, too.
+their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted by a linear machine.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Batches of prepared subgraphs as tensors.
 
 Nodes are numbered by their place in a compact table of touched nodes, so memory does not grow with N. :class:`Inputs`
-holds all subgraphs as tensors, and a batch picks rows of them.
-
-Tables that are too large to be looked at in every step have :class:`StreamedInputs`, whose batches number their nodes
-themselves: those of shared anchors first, then their own, each once. Frozen vectors come with the batch, and learned
-ones are looked up in the network's table. So a step costs what its batch holds, whatever the number of nodes, and
-prepared arrays may stay in a file, of which a batch reads the rows it needs.
+holds all subgraphs as tensors, and a batch picks rows of them. Tables that are too large to be looked at in every step
+have :class:`StreamedInputs`, whose batches number their nodes themselves: those of shared anchors first, then their
+own, each once. Frozen vectors come with the batch, and learned ones are looked up in the network's table. So a step
+costs what its batch holds, and prepared arrays may stay in a file, of which a batch reads the rows it needs.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 a = W sum over walks of (sum over the steps of a walk of [forward state ; backward state]).
 
-Walks are packed so that no step is padding: they lie in order of falling length, and the nodes at step t of all walks
-that have one stand together (:class:`torch.nn.utils.rnn.PackedSequence`).
-
-On a CPU, in single precision, compiled code computes a layer (:mod:`subgnn.kernels.lstm`). On a GPU, kernels of our own
-or cuDNN do, in a way that a CUDA graph can capture. Elsewhere, :class:`torch.nn.LSTM` does.
+Walks are packed (:class:`torch.nn.utils.rnn.PackedSequence`): they lie in order of falling length, and the nodes at
+step t of all walks that have one stand together. On a CPU, in single precision, compiled code computes a layer
+(:mod:`subgnn.kernels.lstm`). On a GPU, kernels of our own or cuDNN do, in a way that a CUDA graph can capture.
 """
 
 from __future__ import annotations
