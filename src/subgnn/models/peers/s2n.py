@@ -158,14 +158,6 @@ class Adjacency:
         return summed + self.own[:, None] * x
 
 
-def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, Floats]:
-    """Edges among subgraphs (n, n) without self loops, and the weights of these (n,)."""
-    coo = edges.tocoo()
-    other = coo.row != coo.col
-    plain = scipy.sparse.csr_array((coo.data[other], (coo.row[other], coo.col[other])), shape=edges.shape)
-    return plain, edges.diagonal()
-
-
 _OF_TRAINING = {
     "train_nodes": np.int32,
     "train_offsets": np.int64,
@@ -280,7 +272,11 @@ class JoinedSubgraphs(HostSource):
         stored = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         train, standard = Ragged(stored["train_nodes"], stored["train_offsets"]), stored["standard"]
         parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
-        self.train_edges, self.train_own = without_loops(scipy.sparse.csr_array(parts, shape=(len(train), len(train))))
+        whole = scipy.sparse.coo_array(scipy.sparse.csr_array(parts, shape=(len(train), len(train))))
+        other = whole.row != whole.col
+        ends = whole.row[other], whole.col[other]
+        self.train_edges = scipy.sparse.csr_array((whole.data[other], ends), shape=whole.shape)
+        self.train_own = whole.diagonal()
         self.edges = edges_between(graph, nodes, train, standard, settings)
         degrees = inside_degrees(*graph.csr, nodes)[0].values
         inside = np.bincount(nodes.row_ids, 1.0 + degrees, len(nodes)).astype(np.float64)
