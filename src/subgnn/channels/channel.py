@@ -45,12 +45,10 @@ class NodeAnchors:
         return self.nodes
 
     def nodes_of(self, key: int) -> tuple[int, ...]:
-        """The nodes of an anchor."""
         return (key,)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays by name, as files hold them."""
         return {"nodes": self.nodes}
 
     @classmethod
@@ -71,27 +69,22 @@ class PatchAnchors:
 
     @property
     def touched(self) -> NDArray[np.int32]:
-        """Nodes whose embeddings are needed."""
         return self.walks.values
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        """One key for each patch, (n_A,)."""
         return np.arange(len(self.patches))
 
     def nodes_of(self, key: int) -> tuple[int, ...]:
-        """The nodes of an anchor."""
         return tuple(self.patches[key].tolist())
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays by name, as files hold them."""
         parts = {"patches": self.patches, "walks": self.walks}
         return {f"{name}.{kind}": getattr(rows, kind) for name, rows in parts.items() for kind in ("values", "offsets")}
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
-        """Patches from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
 
         def rows(name: str) -> Ragged:
             found = Ragged(take(f"{name}.values", np.int32), take(f"{name}.offsets", np.int64))
@@ -152,7 +145,6 @@ class OwnAnchors:
 
     @property
     def touched(self) -> NDArray[np.int32]:
-        """Nodes whose embeddings are needed."""
         return self.nodes[self.present].reshape(-1)
 
 
@@ -169,7 +161,6 @@ class Work:
     cache: bool = False
 
     def key(self, name: str) -> int:
-        """The key of a named random stream."""
         return stream_key(self.seed, name)
 
     def pieces(self, count: int, *, step: int, what: str, most: int | None = None) -> Iterator[slice]:
@@ -204,12 +195,10 @@ class Channel:
 
     @property
     def shared(self) -> bool:
-        """Whether all subgraphs share the anchors."""
         return self.anchors is not OwnAnchors
 
     @property
     def patches(self) -> bool:
-        """Whether anchors are patches, not nodes."""
         return self.anchors is PatchAnchors
 
 

@@ -277,5 +277,4 @@ class Standard:
         return cls(np.where(varies, mean, values[0]), np.where(varies & (deviation > 0), deviation, 1.0))
 
     def __call__(self, values: Floats) -> NDArray[np.float32]:
-        """Standardise."""
         return ((values - self.mean) / self.deviation).astype(np.float32)

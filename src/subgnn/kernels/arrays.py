@@ -46,14 +46,12 @@ class _Compilations(event.Listener):  # type: ignore[misc]
         self._depth, self._since, self._spent, self._logged, self._collecting = 0, 0.0, 0.0, False, False
 
     def on_start(self, _: event.Event) -> None:
-        """A compilation begins, perhaps within that of its caller."""
         if self._depth == 0:
             self._since, self._collecting = time.monotonic(), gc.isenabled()
             gc.disable()
         self._depth += 1
 
     def on_end(self, _: event.Event) -> None:
-        """A compilation ends."""
         self._depth -= 1
         spent = self._spent + time.monotonic() - self._since
         if self._depth == 0:

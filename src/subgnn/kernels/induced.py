@@ -211,7 +211,6 @@ def _orient(graph: Csr) -> Csr:
 
 @compiled
 def _count_triangles(oriented: Csr, triangles: Array) -> None:
-    """Add each triangle to the counts of its three nodes."""
     starts, heads = oriented
     mark = np.full(len(starts) - 1, -1, np.int32)
     for v in range(len(starts) - 1):

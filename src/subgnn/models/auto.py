@@ -81,7 +81,6 @@ class FittedAuto(FittedModel):
         return self.combined(self.member_outputs(subgraphs))
 
     def member_outputs(self, subgraphs: Ragged) -> MemberOutputs:
-        """The outputs of each member, by name."""
         return {name: part.outputs(subgraphs) for name, part in self.parts.items()}
 
     def combined(self, own: MemberOutputs) -> NDArray[np.float32]:

@@ -193,7 +193,6 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
 
 
 def _vector(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:
-    """Take a vector out of the arrays."""
     array = arrays.pop(name)
     if array.dtype != dtype or array.ndim != 1:
         raise TypeError(f"{name} is {array.dtype} of {array.ndim} dimensions")
@@ -281,7 +280,6 @@ def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
-    """Nodes that the graph does not have."""
     parts: list[NDArray[Any]] = [spec.table_nodes]
     for anchors in (anchors for row in spec.shared for anchors in row if anchors is not None):
         parts += [array for name, array in anchors.arrays.items() if not name.endswith("offsets")]

@@ -64,7 +64,6 @@ class HeadedNetwork(nn.Module, ABC):
         """The vector of each subgraph (n, width)."""
 
     def forward(self, batch: Any) -> Tensor:
-        """Logits, or one value for regression (n, outputs)."""
         return cast(Tensor, self.head(self.embed(batch)))
 
 

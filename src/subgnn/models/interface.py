@@ -99,7 +99,6 @@ class SetUp:
     source: Source
 
     def examples(self, subgraphs: SubgraphSet, recipe: Recipe, device: torch.device) -> Examples:
-        """The subgraphs with their targets, to fit the networks to."""
         standards = self.candidates[0].checkpoint.spec.standards
         return Examples.of(subgraphs, self.source.to(device), standards, recipe.training)
 
@@ -235,7 +234,6 @@ class Model(ABC):
         return {}
 
     def uses_embeddings(self, settings: Settings) -> bool:
-        """Whether the model starts from node embeddings."""
         return False
 
 

@@ -51,7 +51,6 @@ class Novelty:
 
     @classmethod
     def measured(cls, graph: Graph, references: Ragged) -> Novelty:
-        """Compare training subgraphs with each other."""
         return cls(references, np.sort(Comparison(graph, references).distances(references, to_others=True)))
 
     def moved(self, match: NodeMatch) -> Novelty | None:

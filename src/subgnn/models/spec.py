@@ -150,7 +150,6 @@ class Checkpoint:
 
     @property
     def held_members(self) -> int:
-        """The number of networks whose weights are here."""
         return len({_network_and_name(name)[0] for name in self.weights} | {0})
 
     def member(self, i: int) -> Checkpoint:

@@ -69,7 +69,6 @@ class TensorModel(TrainableModel):
         return checkpoint
 
     def statistics(self, checkpoint: Checkpoint, network: Any, graph: Graph, nodes: Ragged) -> Statistics | None:
-        """As :meth:`FittedModel.statistics`."""
         return None
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:

@@ -30,7 +30,6 @@ class BuiltDataset:
     titles: Sequence[str] | None = None
 
     def write(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the dataset as a folder."""
         write_folder(self.dataset, folder, overwrite=overwrite, subgraph_titles=self.titles)
 
 

@@ -154,7 +154,6 @@ class _LimitedTar:
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Seek as in a file."""
         self._check(offset)
         return self._file.seek(offset, whence)
 
@@ -196,7 +195,6 @@ class Ontology:
         return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
 
     def ancestors(self, *, part_of: bool = True) -> dict[str, frozenset[str]]:
-        """For each live term, itself and everything above it."""
         parents = {id_: self.parents(id_, part_of=part_of) for id_, term in self.terms.items() if not term.obsolete}
         found: dict[str, frozenset[str]] = {}
         try:

@@ -141,7 +141,6 @@ class PhenotypeGraph:
     nodes: dict[str, int]
 
     def places(self, phenotypes: frozenset[str]) -> frozenset[int]:
-        """The nodes of those phenotypes that are in the graph."""
         return frozenset(self.nodes[p] for p in phenotypes if p in self.nodes)
 
 
@@ -208,7 +207,6 @@ class Orphanet:
     version: str = ""
 
     def below(self, root: str) -> set[str]:
-        """Codes of everything under an entry, itself included."""
         if root not in self.disorders:
             raise DataError(f"no entry ORPHA:{root}", where="labels", hint="are ORPHApacket files missing?")
         children: dict[str, list[str]] = {}

@@ -41,7 +41,6 @@ class Ranking:
     groups: tuple[tuple[int, int], ...]  # first and last place of each largest set of neighbours that do not differ
 
     def rank(self, model: str) -> float | None:
-        """The mean rank of a model; None if it misses a dataset."""
         return self.ranks[self.models.index(model)] if model in self.models else None
 
 

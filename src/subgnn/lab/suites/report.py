@@ -213,7 +213,6 @@ class Benchmark:
 
     @property
     def protocols(self) -> list[str]:
-        """The protocols that have runs."""
         return [name for name in PROTOCOLS if self.runs["protocol"].eq(name).any()]
 
     def scores(self, protocol: str) -> pd.DataFrame:
@@ -226,11 +225,9 @@ class Benchmark:
         return means.pivot(index="model", columns="dataset", values="score").reindex(index=models, columns=datasets)
 
     def ranking(self, protocol: str) -> Ranking:
-        """Mean ranks over the datasets of a protocol."""
         return rank_models(self.scores(protocol))
 
     def published(self, model: str, dataset: str) -> float | None:
-        """The published micro-F1 of a model on a dataset."""
         known = next((one.published.micro_f1 for one in self.suite.models if one.label == model), {})
         return known.get(dataset, known.get(self.suite.like(dataset)))
 

@@ -323,5 +323,4 @@ def _check_folder(suite: Suite, out: Path) -> None:
 
 
 def _content(suite: Suite) -> dict[str, Any]:
-    """The content of suite.json."""
     return dict(json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"})))

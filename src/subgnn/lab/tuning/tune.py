@@ -333,7 +333,6 @@ def _errors_of_storage(url: str) -> Iterator[None]:
 def _write_result(
     study: optuna.Study, space: SearchSpace, recipe: Recipe, seen: Dataset, out: Path, url: str
 ) -> dict[str, Any]:
-    """Write the files of a search, and return what it found."""
     from sqlalchemy.engine import make_url
 
     done = study.get_trials(deepcopy=False)

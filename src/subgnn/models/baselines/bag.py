@@ -106,7 +106,6 @@ class BagModel(ArrayModel):
         return shared_pieces(graph, nodes, views, DiffusionSettings(weighted=settings.weighted))
 
     def _views(self, settings: Settings, graph: Graph) -> list[str]:
-        """The parts of a row, as views."""
         return ["bag", *(f"one-hop-{way}" if way else "one-hop" for way in self._ways(settings, graph))]
 
     def _has_absent(self, settings: Settings, nodes: Ragged) -> bool:
@@ -244,7 +243,6 @@ class Bags(HostSource):
         return found
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Rows as they are, and scaled."""
         return self.values[rows], self.unit[rows]
 
 

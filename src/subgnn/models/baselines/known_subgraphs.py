@@ -85,7 +85,6 @@ class KnownSubgraphsModel(TensorModel):
         """The vectors of distinct subgraphs (n, d); labels play no part."""
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """The distinct node sets of the dataset, of all splits, and their vectors."""
         nodes = distinct(data.subgraphs.nodes)
         table, values = self.embed(data, recipe, nodes), nodes.values.astype(np.int32)
         arrays = {"values": values, "offsets": nodes.offsets, "table": table}

@@ -212,7 +212,6 @@ def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> I
 
 
 def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> Trees:
-    """Trees laid end to end."""
     root = np.cumsum([0, *(len(tree.feature) for tree in trees)])[:-1]
     width = trees[0].value.shape[1] if trees else 1
 
@@ -287,7 +286,6 @@ class TopologyModel(ArrayModel):
         return shared_pieces(graph, nodes, (TOPOLOGY,), DiffusionSettings(**_attributes(recipe)))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """The training table, and the mean and deviation of its columns."""
         subgraphs = data.subgraphs
         train = subgraphs.indices("train")
         table = _statistics(recipe, data.graph, subgraphs.nodes, keep=True)[train]

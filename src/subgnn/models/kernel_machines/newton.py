@@ -72,7 +72,6 @@ class Gram:
 
     @cached_property
     def single(self) -> NDArray[np.float32]:
-        """The inner products in single precision."""
         return self.values.astype(np.float32)
 
     @cached_property

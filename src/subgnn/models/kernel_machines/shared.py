@@ -56,7 +56,6 @@ class SharedArrays:
         return found
 
     def has(self, key: str) -> bool:
-        """Whether the arrays of a key are there."""
         return key in self._kept or (self.folder is not None and self._path(key).exists())
 
     def remove(self, key: str) -> None:

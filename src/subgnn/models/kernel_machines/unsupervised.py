@@ -208,7 +208,6 @@ class UnsupervisedModel(TensorModel):
         return super().set_up(data, recipe.with_method_settings(settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """The vector space of the references; labels are not read."""
         known = data.subgraphs.indices("train")
         chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
         most = recipe.of(VectorSettings).width - SUBGRAPH_STATISTICS

@@ -64,7 +64,6 @@ class GLASS(MessagePassing):
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
-        """The vectors of subgraphs (n, L d)."""
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training:  # the nodes of all subgraphs are labelled together

@@ -244,7 +244,6 @@ class Layer(nn.Module):
         return mixed(c, 1 - self.ratio).index_copy(0, places, mixed(c[places], self.ratio))
 
     def onward(self, out: Tensor, moments: Moments) -> Tensor:
-        """The vectors that the next layer takes."""
         return cast(Tensor, self.dropout(functional.elu(cast(GraphNorm, self.between)(out, moments))))
 
 
@@ -299,7 +298,6 @@ class MessagePassing(nn.Module, ABC):
         return cast(_T, self._kept[1])
 
     def train(self, mode: bool = True) -> Self:
-        """Free the memory of what prediction keeps."""
         if mode:
             self._kept = None
         return super().train(mode)
@@ -313,7 +311,6 @@ class MessagePassing(nn.Module, ABC):
 
     @property
     def stack(self) -> list[Layer]:
-        """The layers, in order."""
         return cast("list[Layer]", list(self.layers))
 
     def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments_of: Pass | None = None) -> Pass:
@@ -369,7 +366,6 @@ class MessagePassingModel(TensorModel):
     on_new_graph = "messages pass over the new graph; a new node starts from the mean of its neighbours' vectors"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``table``: the initial vectors of all nodes, or one vector."""
         number, settings = data.graph.num_nodes, recipe.embeddings
         if recipe.of(MessagePassingSettings).inputs == "constant":
             table = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim)).astype(np.float32)
@@ -382,7 +378,6 @@ class MessagePassingModel(TensorModel):
         return NodeSetSource(WholeGraph(graph, checkpoint.spec.of(MessagePassingSettings).adjacency), nodes)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        """Vectors of the new graph's nodes; one vector that all nodes have stays as it is."""
         if not self.uses_embeddings(checkpoint.spec):
             return checkpoint
         table = torch.from_numpy(match.vectors(checkpoint.weights["table"].numpy()))

@@ -185,7 +185,6 @@ class S2NModel(NodePooling):
         return start | self._joined(data.graph, subgraphs.nodes.take(subgraphs.indices("train")), settings)
 
     def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:
-        """The graph of the training subgraphs."""
         standard = standard_of(graph, train)
         edges = edges_between(graph, train, train, standard, settings)
         arrays = (train.values, train.offsets, edges.indptr, edges.indices, edges.data, standard)
@@ -193,7 +192,6 @@ class S2NModel(NodePooling):
         return {name: torch.from_numpy(np.array(array, dtype)) for (name, dtype), array in kinds}
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        """Vectors of the new graph's nodes, and the training subgraphs joined by its edges."""
         settings, number = checkpoint.spec.of(S2NSettings), match.graph.num_nodes
         if settings.constant:
             table = torch.full((number, checkpoint.spec.embeddings.dim), settings.constant)
@@ -378,7 +376,6 @@ class S2N(nn.Module):
         return cast(Tensor, self.linear(self._drop(self.embed(batch))))
 
     def _sum_nodes(self, batch: NodeBatch) -> Tensor:
-        """The first vectors of subgraphs (n, width)."""
         weights = cast(Tensor, batch.weights)
         if not self.inside:
             bag = functional.embedding_bag

@@ -49,7 +49,6 @@ class SSNP(MessagePassing):
         self.settings, self.seed = spec.of(MessagePassingSettings), spec.seed
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
-        """The vectors of subgraphs (n, 2 L d)."""
         graph = batch.graph
 
         def after_each_layer() -> list[Tensor]:

@@ -357,7 +357,6 @@ class WLKS(nn.Module):
         return np.array([_best_factor(*part) for part in parts], np.float32)
 
     def embed(self, batch: dict[str, Histogram]) -> Tensor:
-        """The decisions of the machines (n, machines)."""
         weights = (self.get_buffer(f"weight_{name}").cpu().numpy() for name in self.parts)
         parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
         return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias

@@ -257,7 +257,6 @@ class _Stacks:
         return each_array(view, self.channels)
 
     def pick(self, rows: Tensor) -> list[list[ChannelBatch]]:
-        """Some rows of all arrays."""
         return self._views([tensor.index_select(1, rows).unbind() for tensor in self.tensors])
 
 

@@ -82,7 +82,6 @@ class OpenNetwork:
         self.anchors = None if self.nodes is None else self.network.anchor_vectors(self.nodes)
 
     def inputs(self, measured: Measured) -> Inputs | StreamedInputs:
-        """Measured subgraphs as the network takes them."""
         spec, weights, lookup = self.checkpoint.spec, self.checkpoint.weights, None
         if self.table.access == "carried":
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
@@ -117,7 +116,6 @@ class FittedSubGNN(FittedChannelModel):
         self._cached: list[OpenNetwork] = []
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits: the mean over networks."""
         return self._compute(subgraphs, "forward", members=self.spec.members)
 
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -147,7 +145,6 @@ class FittedSubGNN(FittedChannelModel):
 
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str, *, members: int) -> NDArray[np.float32]:
-        """The mean of the networks' results."""
         measured = self._measure(subgraphs)
         whole, settings = not is_carried(self.checkpoint), self.spec.embeddings
         if not whole or is_large(self.graph.num_nodes, settings):  # else a table of any nodes is small

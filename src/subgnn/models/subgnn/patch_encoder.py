@@ -89,7 +89,6 @@ class PatchEncoder(nn.Module):
         self.project = nn.Linear(2 * dim, dim)
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
-        """Encode patches (patches, d) from the vectors of nodes (T, d)."""
         return self.project(lstm_totals(self.lstm, table, walks))  # type: ignore[no-any-return]
 
 
