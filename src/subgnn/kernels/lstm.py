@@ -14,7 +14,7 @@ place.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -173,12 +173,27 @@ def _copy(x: Array, out: Array, n: int) -> None:
         out[j] = x[j]
 
 
-Steps = tuple[Array, Array, Array]
-"""Step t of walk w lies in row first[t] + w, for w < sizes[t], walks in order of falling length: first, sizes, and the
-rows of the inputs that steps stand on."""
-Kept = tuple[Array, Array, Array]
-"""What a gradient needs of the pass forwards, of both directions: gates (2, 4, steps D), cells (2, steps D), both
-perhaps empty, and states (2, steps D), with D = padded(d)."""
+class Steps(NamedTuple):
+    """Where walks lie: step t of walk w in row first[t] + w, for w < sizes[t], walks in order of falling length.
+
+    ``rows`` are the rows of the inputs that steps stand on.
+    """
+
+    first: Array
+    sizes: Array
+    rows: Array
+
+
+class Kept(NamedTuple):
+    """What a gradient needs of the pass forwards, of both directions; ``gates`` and ``cells`` may be empty.
+
+    Shapes:
+        gates: (2, 4, steps D), D = padded(d). cells, states: (2, steps D).
+    """
+
+    gates: Array
+    cells: Array
+    states: Array
 
 
 @compiled_parallel
@@ -191,45 +206,51 @@ def forward(
         inputs: (R, k). w: (2, 4, ...), panels of [W | b]^T (k + 1, d). u: (2, 4, ...), panels of U^T (d, d), both with
         the rows of g doubled. totals: (2, walks D), zeros.
     """
-    (first, sizes, rows), (kept_gates, kept_cells, kept_states) = steps, kept
+    for piece in range(begin, end):
+        for reverse in range(2):
+            _forward(piece, reverse, inputs, steps, w[reverse], u[reverse], d, kept, totals[reverse])
+
+
+@compiled_fused
+def _forward(
+    piece: int, reverse: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, totals: Array
+) -> None:
+    first, sizes, rows = steps
     k, longest, width = inputs.shape[1], len(sizes), -(-d // COLUMNS) * COLUMNS
-    keep = kept_gates.shape[2] > 0
+    begin, end = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
+    keep, states = kept.gates.shape[2] > 0, kept.states[reverse]
     x = np.ones((_BLOCK + _ROWS, k + 1), np.float32)
     gates, total = np.empty((4, _BLOCK * width), np.float32), np.empty((_BLOCK + _ROWS) * width, np.float32)
     h, c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
     t, flat_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1)
-    for item in range(2 * begin, 2 * end):
-        piece, reverse = item // 2, item % 2
-        lo, hi = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
-        states = kept_states[reverse]
-        for block in range(lo, hi, _BLOCK):
-            _clear(h, len(h))
-            _clear(c, len(c))
-            before = False
-            for s in range(longest):
-                step = longest - 1 - s if reverse else s
-                n, at = min(sizes[step] - block, hi - block, _BLOCK), first[step] + block
-                if n <= 0:
-                    continue
-                for row in range(n):
-                    _copy(inputs[rows[at + row]], x[row], k)
-                for q in range(4):
-                    _clear(total, n * width)
-                    _multiply(total, width, flat_x, k + 1, _NEXT, w[reverse, q], COLUMNS, (k + 1) * COLUMNS, n, k + 1)
-                    if before:
-                        _multiply(total, width, h, width, _NEXT, u[reverse, q], COLUMNS, d * COLUMNS, n, d)
-                    _sigmoid(total, gates[q], n * width)
-                    if keep:
-                        _copy(gates[q], kept_gates[reverse, q, at * width :], n * width)
-                _next_cell(gates[0], gates[1], gates[2], c, n * width)
-                _tanh(c, t, n * width)
-                _product(gates[3], t, h, n * width)
-                _add(h, totals[reverse, block * width :], n * width)
+    for block in range(begin, end, _BLOCK):
+        _clear(h, len(h))
+        _clear(c, len(c))
+        before = False
+        for s in range(longest):
+            step = longest - 1 - s if reverse else s
+            n, at = min(sizes[step] - block, end - block, _BLOCK), first[step] + block
+            if n <= 0:
+                continue
+            for row in range(n):
+                _copy(inputs[rows[at + row]], x[row], k)
+            for q in range(4):
+                _clear(total, n * width)
+                _multiply(total, width, flat_x, k + 1, _NEXT, w[q], COLUMNS, (k + 1) * COLUMNS, n, k + 1)
+                if before:
+                    _multiply(total, width, h, width, _NEXT, u[q], COLUMNS, d * COLUMNS, n, d)
+                _sigmoid(total, gates[q], n * width)
                 if keep:
-                    _copy(c, kept_cells[reverse, at * width :], n * width)
-                if len(states):
-                    _copy(h, states[at * width :], n * width)
-                before = True
+                    _copy(gates[q], kept.gates[reverse, q, at * width :], n * width)
+            _next_cell(gates[0], gates[1], gates[2], c, n * width)
+            _tanh(c, t, n * width)
+            _product(gates[3], t, h, n * width)
+            _add(h, totals[block * width :], n * width)
+            if keep:
+                _copy(c, kept.cells[reverse, at * width :], n * width)
+            if len(states):
+                _copy(h, states[at * width :], n * width)
+            before = True
 
 
 @compiled_parallel
@@ -244,57 +265,65 @@ def backward(
         (2, walks D) for the sums over each walk. of_inputs: (steps, k). of_w: (PIECES, 2, 4, D K), K = padded(k).
         of_u: (PIECES, 2, 4, D D). of_b: (PIECES, 2, 4, D). The last three are zeros.
     """
-    (first, sizes, rows), (kept_gates, kept_cells, kept_states) = steps, kept
-    k, longest, width = inputs.shape[1], len(sizes), of_b.shape[3]
-    wide, summed = of_w.shape[3] // width, of_states.shape[1] < kept_states.shape[1]
+    for piece in range(begin, end):
+        for reverse in range(2):
+            _backward(
+                piece, reverse, inputs, steps, w[reverse], u[reverse], d, kept, of_states[reverse], of_inputs,
+                of_w[piece, reverse], of_u[piece, reverse], of_b[piece, reverse],
+            )  # fmt: skip
+
+
+@compiled_fused
+def _backward(
+    piece: int, reverse: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, of_states: Array,
+    of_inputs: Array, of_w: Array, of_u: Array, of_b: Array,
+) -> None:  # fmt: skip
+    first, sizes, rows = steps
+    k, longest, width = inputs.shape[1], len(sizes), of_b.shape[1]
+    begin, end = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
+    cells, states, summed = kept.cells[reverse], kept.states[reverse], len(of_states) < len(kept.states[reverse])
+    wide = of_w.shape[1] // width
     x, of_x = np.zeros((_BLOCK + _ROWS, wide), np.float32), np.empty((_BLOCK + _ROWS, wide), np.float32)
-    of_gates, of_biases = np.empty((4, (_BLOCK + _ROWS) * width), np.float32), np.empty((4, _BLOCK * width), np.float32)
+    of_gates, of_biases = np.empty((4, (_BLOCK + _ROWS) * width), np.float32), np.zeros((4, _BLOCK * width), np.float32)
     of_h, of_c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
     t, flat_x, flat_of_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1), of_x.reshape(-1)
-    for item in range(2 * begin, 2 * end):
-        piece, reverse = item // 2, item % 2
-        lo, hi = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
-        cells, states = kept_cells[reverse], kept_states[reverse]
-        own_w, own_u, own_b = of_w[piece, reverse], of_u[piece, reverse], of_b[piece, reverse]
-        _clear(of_biases.reshape(-1), of_biases.size)
-        for block in range(lo, hi, _BLOCK):
-            _clear(of_h, len(of_h))
-            _clear(of_c, len(of_c))
-            for q in range(4):
-                _clear(of_gates[q], of_gates.shape[1])
-            for s in range(longest):
-                step = s if reverse else longest - 1 - s
-                before = step + 1 if reverse else step - 1
-                n, at = min(sizes[step] - block, hi - block, _BLOCK), first[step] + block
-                if n <= 0:
-                    continue
-                m = min(sizes[before] - block, n) if 0 <= before < longest else 0
-                earlier = first[before] + block if m > 0 else 0
-                _add(of_states[reverse, (block if summed else at) * width :], of_h, n * width)
-                _tanh(cells[at * width :], t, n * width)
-                gates, earlier_cells = kept_gates[reverse, :, at * width :], cells[earlier * width :]
-                earlier_states = states[earlier * width :]
-                _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
-                for row in range(n):
-                    _copy(inputs[rows[at + row]], x[row], k)
-                _clear(of_h, n * width)
-                _clear(flat_of_x, n * wide)
-                for q in range(4):
-                    gate = of_gates[q]
-                    _add(gate, of_biases[q], n * width)
-                    _multiply(flat_of_x, wide, gate, width, _NEXT, w[reverse, q], COLUMNS, d * COLUMNS, n, d)
-                    _multiply(own_w[q], wide, gate, _NEXT, width, flat_x, wide, COLUMNS, d, n)
-                    if m > 0:
-                        _multiply(of_h, width, gate, width, _NEXT, u[reverse, q], COLUMNS, d * COLUMNS, n, d)
-                        _multiply(own_u[q], width, gate, _NEXT, width, earlier_states, width, COLUMNS, d, m)
-                for row in range(n):
-                    if reverse:
-                        _add(of_x[row], of_inputs[at + row], k)
-                    else:
-                        _copy(of_x[row], of_inputs[at + row], k)
+    for block in range(begin, end, _BLOCK):
+        _clear(of_h, len(of_h))
+        _clear(of_c, len(of_c))
         for q in range(4):
-            for row in range(_BLOCK):
-                _add(of_biases[q, row * width :], own_b[q], width)
+            _clear(of_gates[q], of_gates.shape[1])
+        for s in range(longest):
+            step = s if reverse else longest - 1 - s
+            before = step + 1 if reverse else step - 1
+            n, at = min(sizes[step] - block, end - block, _BLOCK), first[step] + block
+            if n <= 0:
+                continue
+            m = min(sizes[before] - block, n) if 0 <= before < longest else 0
+            earlier = first[before] + block if m > 0 else 0
+            _add(of_states[(block if summed else at) * width :], of_h, n * width)
+            _tanh(cells[at * width :], t, n * width)
+            gates, earlier_cells = kept.gates[reverse, :, at * width :], cells[earlier * width :]
+            _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
+            for row in range(n):
+                _copy(inputs[rows[at + row]], x[row], k)
+            _clear(of_h, n * width)
+            _clear(flat_of_x, n * wide)
+            for q in range(4):
+                gate = of_gates[q]
+                _add(gate, of_biases[q], n * width)
+                _multiply(flat_of_x, wide, gate, width, _NEXT, w[q], COLUMNS, d * COLUMNS, n, d)
+                _multiply(of_w[q], wide, gate, _NEXT, width, flat_x, wide, COLUMNS, d, n)
+                if m > 0:
+                    _multiply(of_h, width, gate, width, _NEXT, u[q], COLUMNS, d * COLUMNS, n, d)
+                    _multiply(of_u[q], width, gate, _NEXT, width, states[earlier * width :], width, COLUMNS, d, m)
+            for row in range(n):
+                if reverse:
+                    _add(of_x[row], of_inputs[at + row], k)
+                else:
+                    _copy(of_x[row], of_inputs[at + row], k)
+    for q in range(4):
+        for row in range(_BLOCK):
+            _add(of_biases[q, row * width :], of_b[q], width)
 
 
 @compiled_fused

@@ -9,7 +9,7 @@ Needs Triton, which comes with builds of torch for GPUs.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import triton
@@ -20,17 +20,44 @@ MAX_WIDTH = 64
 """Widest state: the weights of one direction must fit into the memory of a processor, 64 KiB of up to 227 here."""
 
 
-Launch = tuple[int, int, Literal["ieee", "tf32x3"]]
-"""Walks of a program, at least 16; its warps; and single precision on plain units, or by three products of a tensor
-core."""
-Layout = tuple[Tensor, Tensor, Tensor, int]
-"""Step t of walk w lies in row first[t] + w, walks in order of falling length: ``first`` (longest,), the lengths
-(walks,), the numbers of the walks (walks,) if those of a patch stand together, all int64, and the walks of a patch."""
+class Launch(NamedTuple):
+    """How kernels are divided, and how they multiply.
+
+    Attributes:
+        walks: in a program; at least 16.
+        warps: of a program.
+        precision: single precision on plain units, or split into three products of a tensor core.
+    """
+
+    walks: int = 16
+    warps: int = 8
+    precision: Literal["ieee", "tf32x3"] = "tf32x3"
 
 
-Kept = tuple[Tensor, Tensor, Tensor]
-"""What a gradient needs of the pass forwards, in the order of steps, of both directions side by side: the states before
-each step (steps, 2 d), cells (steps, 2 d) and gates (steps, 8 d)."""
+class Layout(NamedTuple):
+    """Where walks lie: step t of walk w in row first[t] + w, walks in order of falling length.
+
+    Shapes:
+        first: (longest,) int64. lengths: (walks,) int64. order: (walks,) int64, the number of each walk if those of a
+        patch stand together. per_patch: the number of walks of a patch.
+    """
+
+    first: Tensor
+    lengths: Tensor
+    order: Tensor
+    per_patch: int
+
+
+class Kept(NamedTuple):
+    """What a gradient needs of the pass forwards, in the order of steps, of both directions side by side.
+
+    Shapes:
+        before: (steps, 2 d), the states before each step. cells: (steps, 2 d). gates: (steps, 8 d).
+    """
+
+    before: Tensor
+    cells: Tensor
+    gates: Tensor
 
 
 @triton.jit
@@ -206,20 +233,20 @@ def forward(
     Shapes:
         projected: (steps, 8 d), or (rows, 8 d). weights: (2, 4 d, d). places: (steps,).
     """
-    (first, lengths, order, per_patch), (block, warps, precision) = layout, launch
-    d, walks = weights.shape[2], len(lengths)
+    d, walks = weights.shape[2], len(layout.lengths)
     steps = len(projected if places is None else places)
     before, cells, gates = (projected.new_empty(steps if keep else 0, n * d) for n in (2, 2, 8))
     states = projected.new_empty(walks if summed else steps, 2 * d)
     with torch.cuda.device_of(weights):  # type: ignore[no-untyped-call]
-        _forward[triton.cdiv(walks, block), 2](
-            projected, first if places is None else places, weights, first, lengths, order,
-            states, before, cells, gates, walks, d, block=block, width=_padded(d), picked=places is not None,
-            summed=summed, keep=keep, precision=precision, num_warps=warps,
+        _forward[triton.cdiv(walks, launch.walks), 2](
+            projected, layout.first if places is None else places, weights, layout.first, layout.lengths, layout.order,
+            states, before, cells, gates, walks, d,
+            block=launch.walks, width=_padded(d), picked=places is not None, summed=summed, keep=keep,
+            precision=launch.precision, num_warps=launch.warps,
         )  # fmt: skip
     if summed:
-        states = states.view(-1, per_patch, 2 * d).sum(dim=1)
-    return states, (before, cells, gates)
+        states = states.view(-1, layout.per_patch, 2 * d).sum(dim=1)
+    return states, Kept(before, cells, gates)
 
 
 def backward(
@@ -230,15 +257,14 @@ def backward(
     Shapes:
         of_states: (steps, 2 d), or (patches, 2 d) if they are ``summed``. weights: (2, 4 d, d).
     """
-    (first, lengths, order, per_patch), (block, warps, precision) = layout, launch
-    d, walks = weights.shape[2], len(lengths)
-    blocks = triton.cdiv(walks, block)
-    _, cells, gates = kept
-    of_gates, of_biases = torch.empty_like(gates), of_states.new_empty(blocks, 8 * d)
+    d, walks = weights.shape[2], len(layout.lengths)
+    blocks = triton.cdiv(walks, launch.walks)
+    of_gates, of_biases = torch.empty_like(kept.gates), of_states.new_empty(blocks, 8 * d)
     with torch.cuda.device_of(weights):  # type: ignore[no-untyped-call]
         _backward[blocks, 2](
-            of_states, weights, first, lengths, order, cells, gates, of_gates, of_biases,
-            walks, per_patch, d, block=block, width=_padded(d), summed=summed, precision=precision, num_warps=warps,
+            of_states, weights, layout.first, layout.lengths, layout.order, kept.cells, kept.gates, of_gates, of_biases,
+            walks, layout.per_patch, d,
+            block=launch.walks, width=_padded(d), summed=summed, precision=launch.precision, num_warps=launch.warps,
         )  # fmt: skip
     return of_gates, of_biases.sum(dim=0)
 

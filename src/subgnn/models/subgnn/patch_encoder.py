@@ -107,7 +107,7 @@ def lstm_totals(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     return states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
 
 
-LAUNCH: Any = (16, 8, "tf32x3")
+LAUNCH: tuple[int, int, str] | None = (16, 8, "tf32x3")
 """Walks and warps of a program, and precision, of the kernels of a GPU; None leaves the LSTM to cuDNN."""
 _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _MAX_IDLE = 8
@@ -123,7 +123,7 @@ class CompiledLayer(torch.autograd.Function):
     ) -> Tensor:
         (first, last), d, size = ends, parameters[2].shape[1], walks.sizes[0]
         places = walks.places.numpy() if first else np.arange(len(inputs))
-        steps = walks.first.numpy(), np.array(walks.sizes), places
+        steps = kernels.Steps(walks.first.numpy(), np.array(walks.sizes), places)
         w, u = (torch.stack(pair).view(2, 4, d, -1) for pair in (parameters[:2], parameters[2:4]))
         biases = (torch.stack(parameters[4:6]) + torch.stack(parameters[6:])).view(2, 4, d, 1)
         slopes = torch.tensor([1.0, 1.0, 2.0, 1.0]).view(4, 1, 1)
@@ -134,12 +134,12 @@ class CompiledLayer(torch.autograd.Function):
         memory = _idle.pop() if keep and _idle else np.empty(sum(parts), np.float32)
         memory = memory if len(memory) >= sum(parts) else np.empty(sum(parts), np.float32)
         gates, cells, states = np.split(memory[: sum(parts)], np.cumsum(parts)[:2])
-        kept = gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1)
+        kept = kernels.Kept(gates.reshape(2, 4, -1), cells.reshape(2, -1), states.reshape(2, -1))
         totals = np.zeros((2, size * width), np.float32)
         x = inputs.numpy()
         kernels.forward(kernels.PIECES, x, steps, *transposed, d, kept, totals)
         ctx.layout = walks, ends, x, steps, w.numpy(), u.numpy(), kept, memory
-        found = torch.from_numpy(totals if last else kept[2]).view(2, -1, width)[..., :d]
+        found = torch.from_numpy(totals if last else kept.states).view(2, -1, width)[..., :d]
         found = torch.cat([found[0], found[1]], dim=1)
         if not last:
             return found
@@ -157,7 +157,7 @@ class CompiledLayer(torch.autograd.Function):
         if last:
             of_each = of_each.index_select(0, walks.order[: walks.sizes[0]] // walks.per_patch)
         of_states = nn.functional.pad(of_each.view(-1, 2, d).transpose(0, 1), (0, width - d)).contiguous()
-        of_inputs = np.empty((len(steps[2]), k), np.float32)
+        of_inputs = np.empty((len(steps.rows), k), np.float32)
         shapes = (width * kernels.padded(k), width * width, width)
         parts = [np.zeros((kernels.PIECES, 2, 4, numbers), np.float32) for numbers in shapes]
         turned = kernels.panels(w), kernels.panels(u)
@@ -222,16 +222,16 @@ class KernelLayer(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *parameters: Tensor
     ) -> Tensor:
-        from subgnn.kernels.lstm_gpu import forward
+        from subgnn.kernels.lstm_gpu import Launch, Layout, forward
 
         w = torch.cat(parameters[:2])  # (8 d, in)
         u = torch.stack(parameters[2:4])  # (2, 4 d, d)
         bias = torch.cat(parameters[4:6]).add_(torch.cat(parameters[6:]))
-        layout = walks.first, walks.lengths, walks.order, walks.per_patch
+        layout, launch = Layout(walks.first, walks.lengths, walks.order, walks.per_patch), Launch(*(LAUNCH or ()))
         projected, places = torch.addmm(bias, inputs, w.T), walks.places if ends[0] else None
-        states, kept = forward(projected, u, layout, places=places, summed=ends[1], keep=keep, launch=LAUNCH)
+        states, kept = forward(projected, u, layout, places=places, summed=ends[1], keep=keep, launch=launch)
         ctx.save_for_backward(inputs, w, u)
-        ctx.layout = (walks, ends, layout, kept)
+        ctx.layout = (walks, ends, layout, kept, launch)
         return states
 
     @staticmethod
@@ -239,11 +239,11 @@ class KernelLayer(torch.autograd.Function):
         from subgnn.kernels.lstm_gpu import backward
 
         inputs, w, u = ctx.saved_tensors
-        walks, (first, last), layout, kept = ctx.layout
-        of_gates, of_bias = backward(grads[0].contiguous(), u, layout, kept, summed=last, launch=LAUNCH)
+        walks, (first, last), layout, kept, launch = ctx.layout
+        of_gates, of_bias = backward(grads[0].contiguous(), u, layout, kept, summed=last, launch=launch)
         d = u.shape[2]
         # One product for each direction: a batched one would not divide the steps among processors.
-        pairs = zip(torch.split(of_gates, 4 * d, dim=1), torch.split(kept[0], d, dim=1), strict=True)
+        pairs = zip(torch.split(of_gates, 4 * d, dim=1), torch.split(kept.before, d, dim=1), strict=True)
         of_u = [of_sums.T @ states for of_sums, states in pairs]
         of_projected = _sum_by_node(of_gates, walks) if first else of_gates
         of_w = torch.split(of_projected.T @ inputs, 4 * d)
