@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import pytest
 
 from subgnn.errors import UserError
@@ -82,13 +83,19 @@ def loaded(name):
     return name in sys.modules, len(list(Path("/proc/self/task").iterdir())), os.getsid(0) == os.getpid()
 
 
+def is_killed(_):
+    numba.get_num_threads()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 PRELOADING = """
 from subgnn.parallel.engine import LocalEngine, import_early
 from subgnn.training.options import PRELOAD
-from tests.parallel.test_engine import loaded
+from tests.parallel.test_engine import is_killed, loaded
 import_early(PRELOAD)
 with LocalEngine(2, preload=PRELOAD) as engine:
     print([result for _, result in engine.map(loaded, [PRELOAD[-1]] * 3)])
+    print([result.message for _, result in engine.map(is_killed, [0])])
 """
 
 
@@ -97,7 +104,9 @@ def test_workers_are_forked_from_one_process_without_threads():
     env = {**os.environ, "PYTHONPATH": PATH}
     done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, env=env)
     # The second thread of a worker waits for the end of its parent.
-    assert done.stdout.splitlines()[-1] == str([(True, 2, True)] * 3)
+    assert done.stdout.splitlines()[-2] == str([(True, 2, True)] * 3)
+    assert "killed (SIGKILL" in done.stdout.splitlines()[-1]
+    assert done.stderr == ""  # nothing is left of the worker
 
 
 @pytest.mark.slow

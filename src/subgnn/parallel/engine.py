@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import forkserver, get_context, parent_process, set_forkserver_preload
+from multiprocessing import forkserver, get_context, parent_process, set_forkserver_preload, set_start_method
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -356,6 +356,8 @@ def _send(pipe: Connection, value: Any) -> None:
 def run_worker(pipe: Connection, memory: int) -> None:
     """Run jobs until there are no more: the main function of a worker."""
     os.setsid()
+    with suppress(ValueError):  # so that numba's lock has no name, which a killed worker would leave behind
+        set_start_method("fork", force=True)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     raise_on_signals()
     working = threading.Event()
