@@ -141,6 +141,11 @@ def test_settings_that_do_not_fit_are_refused():
         fit_without_labels(graph, Ragged.from_rows([[0]]), find_recipe("bag"))
 
 
+def test_a_fit_computes_no_vectors_of_the_subgraphs(monkeypatch):
+    monkeypatch.setattr(unsupervised.VectorSpace, "__call__", None)
+    fit_without_labels(two_triangles(), Ragged.from_rows([[0, 1], [2]]), find_recipe("unsupervised"))
+
+
 def test_one_subgraph_alone_has_a_vector_and_no_prediction():
     found = fit_without_labels(two_triangles(), Ragged.from_rows([[0, 1]]), find_recipe("unsupervised"))
     assert np.abs(found.predictor.embeddings(Ragged.from_rows([[0, 1]]))).max() == 0

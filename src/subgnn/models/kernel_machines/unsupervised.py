@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -220,8 +220,8 @@ class UnsupervisedModel(TensorModel):
         references = data.subgraphs.nodes.take(chosen)
         return fit_space(data.graph, references, recipe.of(DiffusionSettings), principal_components)
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> SubgraphRows:
-        return SubgraphRows(torch.from_numpy(_space_of(checkpoint, graph)(nodes)))
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
+        return VectorRows(lambda: _space_of(checkpoint, graph)(nodes))
 
     def network(self, checkpoint: Checkpoint) -> Probe:
         return Probe(checkpoint)
@@ -260,6 +260,17 @@ class UnsupervisedModel(TensorModel):
             yield "its principal components or its statistics have the wrong shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
+
+
+class VectorRows(SubgraphRows):
+    """Vectors of subgraphs, computed when the first batch is asked for: a fit without labels asks for none."""
+
+    def __init__(self, compute: Callable[[], NDArray[np.float32]]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def rows(self) -> Tensor:
+        return torch.from_numpy(self._compute())
 
 
 class Probe(nn.Module):
