@@ -46,8 +46,8 @@ _FILE = Format(
 class WalkTable:
     """Diffusions of node sets, from the table once it is there.
 
-    Computing the table takes as long as walks from as many sets as the core has nodes. It is done after so many have
-    been asked for, or by :meth:`advance`; the cache folder keeps it.
+    The table costs one walk for each node of the core, so it is computed once that many walks have been asked for, or
+    step by step by :meth:`advance`. The cache folder keeps it.
     """
 
     def __init__(self, walks: Walks, damping: float, core: NDArray[np.int32]) -> None:

@@ -374,7 +374,7 @@ def download(
     known = name.lower().replace("_", "-")
     if known not in REAL:
         made = f"it is synthetic: subgnn data generate {known} --out DIR" if known in CATALOG else choices(known, REAL)
-        raise UserError(f"'{name}' is no dataset that the paper's authors publish", where="NAME", hint=made)
+        raise UserError(f"'{name}' is not a dataset of the paper's authors", where="NAME", hint=made)
     if not out.is_dir():
         what = f"{known} is not fetched, because its authors publish no checksum"
         there = f"open {AUTHORS_PAGE}, follow its link to the data, unpack its folder {known.replace('-', '_')}"
