@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from subgnn.errors import UserError
@@ -178,7 +179,8 @@ def run_server(
         freeze_memory()
         listening.listen(_BACKLOG)  # connections wait from now on
         on_ready()
-        server.run(sockets=[listening])
+        with threadpool_limits(1, "blas"):  # further threads would wait in loops, on cores that lanes use
+            server.run(sockets=[listening])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
