@@ -96,12 +96,14 @@ def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], 
 
 
 def _edges(graph: Graph, drawn: NDArray[np.int64], inside: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    index = {node: i for i, node in enumerate(drawn.tolist())}
-    rows = {node: np.intersect1d(graph.neighbors_of(node), drawn).tolist() for node in index}
-    pairs = ((a, b) for a, row in rows.items() for b in row if a < b)
-    ranked = sorted(((index[a] >= inside) + (index[b] >= inside), a, b) for a, b in pairs)
-    places = np.array([(index[a], index[b]) for _, a, b in ranked], np.int64).reshape(-1, 2)
-    return places, np.array([rank for rank, _, _ in ranked], np.int64)
+    """Edges among drawn nodes, as places, and how many ends of each are outside; those with fewer come first."""
+    near, by_node = Ragged(graph.neighbors, graph.offsets).take(drawn), np.argsort(drawn)
+    a, b = drawn[near.row_ids], near.values.astype(np.int64)
+    kept = (a < b) & np.isin(b, drawn)
+    places = by_node[np.searchsorted(drawn, np.stack([a[kept], b[kept]], axis=1), sorter=by_node)]
+    ends_outside = (places >= inside).sum(axis=1)
+    order = np.lexsort((b[kept], a[kept], ends_outside))
+    return places[order], ends_outside[order]
 
 
 def _positions(
@@ -109,10 +111,9 @@ def _positions(
 ) -> NDArray[np.float64]:
     middle = stress_layout(inside, edges[ends_outside == 0])
     towards = np.zeros((border, 2))
-    for ends in edges[ends_outside == 1]:
-        within, outside = sorted(ends.tolist())
-        if outside - inside < border:
-            towards[outside - inside] += middle[within]
+    crossing = np.sort(edges[ends_outside == 1], axis=1)
+    crossing = crossing[crossing[:, 1] < inside + border]
+    np.add.at(towards, crossing[:, 1] - inside, middle[crossing[:, 0]])
     # Border nodes are evenly spaced in the order of the wanted directions, and turned as a whole to be near these.
     wanted = np.arctan2(towards[:, 1], towards[:, 0])
     order, angle = np.argsort(wanted, kind="stable"), np.empty(border)
