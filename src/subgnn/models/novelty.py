@@ -78,8 +78,10 @@ class Comparison:
     def __init__(self, graph: Graph, references: Ragged) -> None:
         self._graph = graph
         rows = _unit_rows(graph, references)
-        self._columns, places = np.unique(rows.indices, return_inverse=True)
-        narrow = scipy.sparse.csr_array((rows.data, places, rows.indptr), shape=(len(references), len(self._columns)))
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        self._places = np.full(graph.num_nodes, -1)  # of each node among the columns
+        self._places[columns] = np.arange(len(columns))
+        narrow = scipy.sparse.csr_array((rows.data, places, rows.indptr), shape=(len(references), len(columns)))
         self._mean = np.asarray(narrow.mean(axis=0)).ravel()
         self._with_mean, self._of_mean = narrow @ self._mean, float(self._mean @ self._mean)
         self._inverse = self._inverse_lengths(self._with_mean)
@@ -103,10 +105,10 @@ class Comparison:
     def cosines(self, subgraphs: Ragged) -> NDArray[np.float64]:
         """Cosines with the references (n, m), all less the references' mean; 0 where a row is the mean."""
         rows = _unit_rows(self._graph, subgraphs)
-        places = np.searchsorted(self._columns, rows.indices).clip(max=len(self._columns) - 1)
-        shared = self._columns[places] == rows.indices
+        places = self._places[rows.indices]
+        shared = places >= 0
         kept = np.append(0, np.cumsum(shared))[rows.indptr]
-        shape = (len(subgraphs), len(self._columns))
+        shape = (len(subgraphs), len(self._mean))
         narrow = scipy.sparse.csr_array((rows.data[shared], places[shared], kept), shape=shape)
         own = narrow @ self._mean
         products = sparse_products(narrow, self._references) - own[:, None] - self._with_mean + self._of_mean
