@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 
 from subgnn.errors import UserError, excerpt
@@ -26,6 +27,7 @@ def parse_size(text: str, where: str, *, hint: str = "") -> int:
     return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
 
 
+@cache
 def machine_memory() -> int:
     """Memory available to this process: the machine's, or the limit of its control group if that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
