@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+import h11
 import uvicorn
 from threadpoolctl import threadpool_limits
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,6 +30,22 @@ _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%s" % (len(_BUSY_BODY), _BUSY_BODY)
 )
+
+
+class _HeadWithBody(h11.Connection):
+    """Gives the head of an answer with the first part of its body: each write makes the event loop wait for threads."""
+
+    _head: tuple[bytes, ...] = ()
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        data = super().send_with_data_passthrough(event)
+        if isinstance(event, h11.Response):
+            self._head = tuple(data or ())
+            return []
+        if self._head:
+            data = [*self._head, *(data or ())]
+            self._head = ()
+        return data
 
 
 def protocol(limits: Limits) -> type[H11Protocol]:
@@ -65,6 +82,7 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self.conn = _HeadWithBody(h11.SERVER, limits.target_bytes + limits.header_bytes)
             # All events of one read are processed before other connections: few, even if each chunk has one byte.
             transport.max_size = _READ_BYTES  # type: ignore[attr-defined]
             if len(connections) >= limits.connections and not close_idle():
