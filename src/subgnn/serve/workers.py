@@ -31,7 +31,7 @@ from subgnn.serve.nodes import subgraphs_of
 from subgnn.serve.runs import ServedRun
 
 T = TypeVar("T")
-SWITCH_SECONDS = 0.001
+SWITCH_SECONDS = 0.0002
 """Time after which a thread that computes in Python yields to another one; Python's 5 ms would delay requests."""
 _MAX_BATCH = 64  # subgraphs that are predicted together
 
