@@ -19,8 +19,8 @@ import ipaddress
 import logging
 import mimetypes
 import os
-import random
 import re
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -303,7 +303,7 @@ class _Reply:
 
     def __init__(self, send: Send) -> None:
         self._send, self._begin = send, time.perf_counter()
-        self.status, self.id = 0, f"{random.getrandbits(64):016x}"
+        self.status, self.id = 0, secrets.token_hex(8)
 
     @property
     def seconds(self) -> float:
