@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,9 +29,10 @@ def measure(run: Path, count: int, outputs: Path) -> dict[str, float]:
     import numba
     import torch
 
-    # Threads that wait for others, on a busy machine, use CPU time.
+    # Threads that wait for others use CPU time.
     numba.set_num_threads(1)
     torch.set_num_threads(1)
+    threadpool_limits(1)
     from subgnn.inference.open import open_run
     from subgnn.ragged import Ragged
 
