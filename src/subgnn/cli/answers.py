@@ -72,9 +72,8 @@ class AnswerOptions:
 
     def report(self, run: Path, out: Path, words: str, **numbers: int) -> None:
         """Print what was written and the notes; on stderr if the answers are on the standard output."""
-        if self.json:
-            print_json({"run": str(run), "out": str(out), **numbers, "notes": self.notes})
-        elif out == STANDARD_STREAM:
+        print_json({"run": str(run), "out": str(out), **numbers, "notes": self.notes})
+        if out == STANDARD_STREAM:
             for note in self.notes:
                 print_error(f"note: {note}")
         else:
@@ -153,7 +152,7 @@ def embed_subgraphs(
             )
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     options.report(run, out, words, num_subgraphs=count, width=width)
-    if model is not None and not options.json and out != STANDARD_STREAM:
+    if model is not None and out != STANDARD_STREAM:
         print_line(f"{model}: the model, to embed more subgraphs")
 
 
@@ -301,8 +300,6 @@ def draw_subgraphs(
     for row in range(len(query)):
         pictures.write(drawn, query, row)
     notes = [*options.notes, *pictures.notes(query)]
-    if options.json:
-        print_json({"source": str(source), "pictures": list(map(str, pictures.written)), "notes": notes})
-        return
+    print_json({"source": str(source), "pictures": list(map(str, pictures.written)), "notes": notes})
     print_notes(notes)
     print_line(f"{pictures.written[0]}: a picture" + (f", and {n} more" if (n := len(pictures.written) - 1) else ""))

@@ -62,9 +62,7 @@ def info(json: JsonFlag = False) -> None:
         "cache": str(cache_folder()),
         "cache_content": {"entries": len(entries), "bytes": size, "limit_bytes": limit},
     }
-    if json:
-        print_json(found)
-        return
+    print_json(found)
     rows = [
         *((name, found[name]) for name in ("subgnn", "python", "platform")),
         *installed.items(),

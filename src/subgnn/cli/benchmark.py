@@ -102,9 +102,9 @@ def run_benchmark(
             job_seconds=job_seconds or math.inf,
         )
     if plan:
-        _print_plan(report["plan"], processes, gpu_processes or 2, json=json)
+        _print_plan(report["plan"], processes, gpu_processes or 2)
         return
-    _print_report(report, out / PAGE, json)
+    _print_report(report, out / PAGE)
     failed = report["failures"]
     if failed:
         count = f"{len(failed)} of {len(failed) + report['runs']} runs failed"
@@ -149,7 +149,7 @@ def report_benchmark(
     write_page(benchmark_page(found), page)
     if table is not None:
         write_table(found.runs, table)
-    _print_report(found.to_json(), page, json)
+    _print_report(found.to_json(), page)
 
 
 @benchmark.command("compare")
@@ -175,9 +175,7 @@ def compare_benchmark(
     found = put_beside(open_benchmark([] if against is None else [against]), results)
     rows = paired_rows(found)
     write_page(benchmark_page(found), out)
-    if json:
-        print_json({"pairs": rows, "page": str(out)})
-        return
+    print_json({"pairs": rows, "page": str(out)})
     tables: dict[str, list[list[str]]] = {}
     for row in rows:
         counts = [str(row["datasets"]), f"{row['difference']:+.3f}", f"{row['wins']}/{row['losses']}"]
@@ -188,11 +186,9 @@ def compare_benchmark(
     print_line(f"the page: {out}")
 
 
-def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
+def _print_report(report: dict[str, Any], page: Path) -> None:
     """Scores where few datasets fit a terminal, ranks over more, and the page."""
-    if json:
-        print_json(report)
-        return
+    print_json(report)
     rows = report["rows"]
     for protocol, ranking in report["ranks"].items():
         mine = [row for row in rows if row["protocol"] == protocol]
@@ -213,13 +209,11 @@ def _print_report(report: dict[str, Any], page: Path, json: bool) -> None:
     print_line(f"the page: {page}")
 
 
-def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int, *, json: bool) -> None:
+def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int) -> None:
     """The costs of the missing runs, by dataset and model, and the time that they take side by side."""
     costs = [[row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is gpu] for gpu in (False, True)]
     minutes = max(sum(costs[0]) / processes, sum(costs[1]) / gpu_processes) / 60
-    if json:
-        print_json({"plan": plan, "minutes": minutes})
-        return
+    print_json({"plan": plan, "minutes": minutes})
     cells = []
     for row in plan:
         sign = "> " if row["at_least"] else ""

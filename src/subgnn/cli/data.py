@@ -126,12 +126,10 @@ def convert_dataset(
     whole = reading.labels is None and dataset.subgraphs.task != "multi-label"
     if whole and hyphens and not (path.is_dir() or is_bundle(path)):
         notes += [f"labels are not split ({hyphens[0]}); if '-' joins several labels, pass --task multilabel"]
-    if json:
-        found = {"out": str(out), "layout": layout, "num_nodes": graph.num_nodes, "num_edges": graph.num_edges}
-        found |= {"num_subgraphs": count, "dropped": asdict(graph.dropped), "graph_hash": graph.content_hash}
-        labels = {"task": dataset.subgraphs.task, "label_counts": dataset.subgraphs.label_counts()}
-        print_json(found | labels | {"notes": notes})
-        return
+    found = {"out": str(out), "layout": layout, "num_nodes": graph.num_nodes, "num_edges": graph.num_edges}
+    found |= {"num_subgraphs": count, "dropped": asdict(graph.dropped), "graph_hash": graph.content_hash}
+    labels = {"task": dataset.subgraphs.task, "label_counts": dataset.subgraphs.label_counts()}
+    print_json(found | labels | {"notes": notes})
     print_line(f"{out}: a {layout} of {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {count:,} subgraphs")
     if not count:
         print_line(f"there are no subgraphs yet: write {out}/subgraphs.tsv, or convert again with --subgraphs")
@@ -161,30 +159,25 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
     else:
         problems, dataset = check(path, read=lambda problems: files.read(path, command, problems=problems))
         problems.notes = [DataError(note) for note in files.notes] + problems.notes
-    if json:
-        found: dict[str, Any] = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
-        for key in ("errors", "warnings", "notes"):
-            some = getattr(problems, key)
-            found[key] = [{"where": one.where, "what": one.what, "hint": one.hint} for one in some]
-        print_json(found)
-    else:
-        print_notes([str(problem) for problem in problems.notes])
-        for problem in problems.warnings:
-            print_line(f"warning: {problem}")
-        for problem in problems.errors:
-            print_line(f"error: {problem}")
-        if problems.num_errors > len(problems.errors):
-            print_line(f"and {problems.num_errors - len(problems.errors):,} more")
+    found: dict[str, Any] = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
+    for key in ("errors", "warnings", "notes"):
+        some = getattr(problems, key)
+        found[key] = [{"where": one.where, "what": one.what, "hint": one.hint} for one in some]
+    print_json(found)
+    for kind in ("note", "warning", "error"):
+        for problem in getattr(problems, f"{kind}s"):
+            print_line(f"{kind}: {problem}")
+    if problems.num_errors > len(problems.errors):
+        print_line(f"and {problems.num_errors - len(problems.errors):,} more")
     if dataset is None:
         count, hint = problems.num_errors, "fix the files and check again"
         if files.members is None and path.is_file() and not is_bundle(path):
             hint += f"; if these are edges, give their subgraphs too: {command}"
         print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; {hint}")
         raise typer.Exit(2)
-    if not json:
-        graph, subgraphs = dataset.graph, dataset.subgraphs
-        print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
-        print_next("data", "describe", *files.words(path))
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
+    print_next("data", "describe", *files.words(path))
 
 
 @data.command("describe")
@@ -209,9 +202,7 @@ def describe_dataset(
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
     found["notes"] = files.notes + found["notes"]
-    if json:
-        print_json(found)
-        return
+    print_json(found)
     print_properties(found)
     if "edge_types" in found:
         of_types = [f"{name} {count:,}" for name, count in found["edge_types"].items()]
@@ -278,9 +269,7 @@ def split_dataset(
     sizes = {split: len(subgraphs.indices(split)) for split in SPLITS}
     by_split = {split: subgraphs.take(subgraphs.indices(split)).label_counts() for split in SPLITS}
     counts = {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}
-    if json:
-        print_json({"out": str(out), **how, "splits": sizes, "labels": counts})
-        return
+    print_json({"out": str(out), **how, "splits": sizes, "labels": counts})
     print_line(f"{out}: " + ", ".join(f"{split} {count:,}" for split, count in sizes.items()))
     if counts:
         rows = [(name, *(f"{counts[name][split]:,}" for split in SPLITS)) for name in counts]
@@ -298,9 +287,7 @@ def list_datasets(json: JsonFlag = False) -> None:
     density: internal structure: density of the subgraph
     ...
     """
-    if json:
-        print_json({"datasets": [asdict(entry) for entry in CATALOG.values()]})
-        return
+    print_json({"datasets": [asdict(entry) for entry in CATALOG.values()]})
     rows = [
         (e.name, f"{e.num_nodes:,}", f"{e.num_edges:,}", f"{e.num_subgraphs:,}", str(e.num_labels), e.task)
         for e in CATALOG.values()
@@ -345,11 +332,9 @@ def generate_dataset(
     dataset = generate(name, seed=seed, **options)
     write_folder(dataset, out, overwrite=force)
     found = describe(dataset)
-    if json:
-        keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
-        paper = {key: getattr(CATALOG[name], key) for key in keys}
-        print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
-        return
+    keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
+    paper = {key: getattr(CATALOG[name], key) for key in keys}
+    print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
     print_properties(found, CATALOG[name])
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
@@ -385,11 +370,9 @@ def download(
     found = {"nodes": dataset.graph.num_nodes, "edges": dataset.graph.num_edges, "subgraphs": len(dataset.subgraphs)}
     sizes = {what: (ours, getattr(entry, f"num_{what}")) for what, ours in found.items()}
     notes = [f"{ours:,} {what}, but the paper has {paper:,}" for what, (ours, paper) in sizes.items() if ours != paper]
-    if json:
-        counts = {f"num_{what}": ours for what, (ours, _) in sizes.items()}
-        print_json({"name": known, "out": str(out), "page": AUTHORS_PAGE, **counts, "notes": notes})
-        return
-    print_line(f"{out}: " + ", ".join(f"{ours:,} {what}" for what, (ours, _) in sizes.items()))
+    counts = {f"num_{what}": ours for what, ours in found.items()}
+    print_json({"name": known, "out": str(out), "page": AUTHORS_PAGE, **counts, "notes": notes})
+    print_line(f"{out}: " + ", ".join(f"{ours:,} {what}" for what, ours in found.items()))
     print_notes(notes)
     recipe = f"alsentzer2020_{known.replace('-', '_')}"
     print_next("train", out, "--recipe", recipe, "--split", "published", "--out", "run")
@@ -452,12 +435,10 @@ def build_dataset(
         on_step("writing")
         built.write(out, overwrite=force)
     card, counts = built.dataset.card, built.dataset.card["counts"]
-    if json:
-        keys = ("seed", "settings", "sources", "counts", "dropped")
-        sizes = {f"num_{key}": counts[key] for key in ("nodes", "edges", "subgraphs")}
-        task = built.dataset.subgraphs.task
-        print_json({"name": card["name"], "out": str(out), **sizes, "task": task, **{k: card[k] for k in keys}})
-        return
+    keys = ("seed", "settings", "sources", "counts", "dropped")
+    sizes = {f"num_{key}": counts[key] for key in ("nodes", "edges", "subgraphs")}
+    task = built.dataset.subgraphs.task
+    print_json({"name": card["name"], "out": str(out), **sizes, "task": task, **{k: card[k] for k in keys}})
     print_line(
         f"{out}: {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['subgraphs']:,} subgraphs "
         f"({', '.join(f'{split} {count:,}' for split, count in counts['splits'].items())})"

@@ -13,6 +13,7 @@ import typer
 from typer import Argument, Option
 
 from subgnn.api.options import TableOptions
+from subgnn.cli.output import as_json
 from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
@@ -26,6 +27,12 @@ def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
     """Put the limit in force until the command is done."""
     context.with_resource(memory_limit(memory))
     return memory
+
+
+def _print_json(context: typer.Context, wanted: bool) -> bool:
+    if wanted:
+        context.with_resource(as_json())
+    return wanted
 
 
 def _recipes_beginning_with(incomplete: str) -> list[str]:
@@ -66,7 +73,9 @@ MemoryLimit = Annotated[
     ),
 ]
 ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
-JsonFlag = Annotated[bool, Option("--json", help="Print a single JSON object on stdout, and nothing else.")]
+JsonFlag = Annotated[
+    bool, Option("--json", callback=_print_json, help="Print a single JSON object on stdout, and nothing else.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Output of commands: one JSON object or a short table on stdout; warnings and errors, a line each, on stderr."""
+"""Output of commands: one JSON object or a short table on stdout; warnings and errors, a line each, on stderr.
+
+A command gives its result in both forms, and one of them is printed.
+"""
 
 import json
 import logging
@@ -7,12 +10,25 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from subgnn.errors import DataWarning, on_command_line
+from subgnn.storage.files import finite
 
 # Commands that can be continued, and the options that they need for it.
 _CONTINUING = {("train",): ("--resume",), ("tune",): (), ("benchmark", "run"): ()}
+_AS_JSON = ContextVar("as_json", default=False)
+
+
+@contextmanager
+def as_json() -> Iterator[None]:
+    """Print only what :func:`print_json` prints, which otherwise prints nothing, and errors."""
+    token = _AS_JSON.set(True)
+    try:
+        yield
+    finally:
+        _AS_JSON.reset(token)
 
 
 def _printable(text: str) -> str:
@@ -21,12 +37,15 @@ def _printable(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object."""
-    sys.stdout.write(_printable(json.dumps(value, ensure_ascii=False)) + "\n")
+    """Print one JSON object, with --json."""
+    if _AS_JSON.get():
+        sys.stdout.write(_printable(json.dumps(finite(value), ensure_ascii=False)) + "\n")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, with columns of numbers aligned to the right."""
+    if _AS_JSON.get():
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -45,7 +64,8 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_line(text: str) -> None:
     """Print a line of plain text."""
-    sys.stdout.write(_printable(text) + "\n")
+    if not _AS_JSON.get():
+        sys.stdout.write(_printable(text) + "\n")
 
 
 def print_next(*words: object) -> None:

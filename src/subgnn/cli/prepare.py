@@ -38,17 +38,13 @@ def list_recipes(
 
     if name is not None:
         recipe = find_recipe(name, settings or ())
-        if json:
-            print_json(recipe.plain())
-        else:
-            print_line(recipe_toml(recipe).rstrip())
+        print_json(recipe.plain())
+        print_line(recipe_toml(recipe).rstrip())
         return
     if settings:
         raise UserError("no recipe is named", where="--set", hint="write subgnn recipes NAME --set ...")
     groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
-    if json:
-        print_json({"recipes": [one for found in groups.values() for one in found]})
-        return
+    print_json({"recipes": [one for found in groups.values() for one in found]})
     for title, found in groups.items():
         rows = [
             (one["name"], one["purpose"], "; needs ".join(filter(None, (one["cost"], ", ".join(one["needs"])))))
@@ -129,9 +125,7 @@ def prepare_dataset(
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,
     }
-    if json:
-        print_json(found)
-        return
+    print_json(found)
     rows = [
         *(
             (name.replace("_", " "), f"{found[f'num_{name}']:,}")
@@ -200,10 +194,8 @@ def pretrain_nodes(
     unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     about = {name: value for name, value in found.about.items() if name != "settings"} | {"dim": dim}
-    if json:
-        facts = {"graph_hash": found.graph_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
-        print_json(about | facts)
-        return
+    facts = {"graph_hash": found.graph_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
+    print_json(about | facts)
     columns = {
         "val auroc": f"{about['val_auroc']:.3f}",
         "the same, ends by degree": f"{about['val_matched_auroc']:.3f}",
@@ -270,9 +262,7 @@ def tune_recipe(
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar() as bar:
         found = tune(dataset, chosen, out, space=wanted, on_progress=bar.prepare, **asdict(options))
-    if json:
-        print_json(found)
-        return
+    print_json(found)
     best = found["best"]
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items())
     print_line(f"{found['study']}: {counts}; {found['files']['trials']} lists them")

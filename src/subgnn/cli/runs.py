@@ -10,7 +10,6 @@ from typer import Argument, Exit, Option
 from subgnn.cli.options import DataPath, ForceFlag, GraphPath, JsonFlag, RecordFile, RunPath, check_paths
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_result
-from subgnn.storage.files import finite
 
 
 def evaluate_run(
@@ -35,11 +34,9 @@ def evaluate_run(
 
     notes: list[str] = []
     result = evaluate_split(run, split, data, graph=graph, on_note=notes.append)
-    if json:
-        print_json(finite(result.to_json() | ({"notes": notes} if notes else {})))
-    else:
-        print_notes(notes)
-        print_result(result)
+    print_json(result.to_json() | ({"notes": notes} if notes else {}))
+    print_notes(notes)
+    print_result(result)
 
 
 def verify_records(
@@ -63,12 +60,10 @@ def verify_records(
 
     checked = verify(file, run=run, data=data, graph=graph)
     wrong = [one for one in checked if one.problem]
-    if json:
-        print_json({"file": str(file), "records": len(checked), "differ": [asdict(one) for one in wrong]})
+    print_json({"file": str(file), "records": len(checked), "differ": [asdict(one) for one in wrong]})
     for one in wrong:
         print_error(f"{file}:{one.line}: {one.problem}")
-    if not json:
-        print_line(f"{file}: {len(checked) - len(wrong):,} of {len(checked):,} answers come out as recorded")
+    print_line(f"{file}: {len(checked) - len(wrong):,} of {len(checked):,} answers come out as recorded")
     if wrong:
         raise Exit(2)
 
@@ -97,9 +92,7 @@ def export_run_file(
     opened = open_run(run, data)
     about = export_run(opened, out, with_graph=with_graph, overwrite=force)
     write_model_card(opened.result, card, overwrite=force)
-    if json:
-        print_json({"run": str(run), "out": str(out), "card": str(card), **about})
-        return
+    print_json({"run": str(run), "out": str(out), "card": str(card), **about})
     print_line(f"{out}: {about['bytes']:,} bytes; its model card: {card}")
     more = () if with_graph else ("--data", "DIR")
     print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
@@ -124,10 +117,8 @@ def report_run(
     from subgnn.reports import write_report
 
     written = write_report(run, out, data=data, overwrite=force)
-    if json:
-        print_json({"run": str(run), "out": str(written)})
-    else:
-        print_line(f"{written}: open it in a browser")
+    print_json({"run": str(run), "out": str(written)})
+    print_line(f"{written}: open it in a browser")
 
 
 def list_runs(
@@ -152,10 +143,8 @@ def list_runs(
         print_error(f"warning: {problem}")
     if page is not None:
         write_comparison(runs, page, title=f"Comparison of runs: {folder.resolve().name}", overwrite=force)
-    if json:
-        written = {} if page is None else {"page": str(page)}
-        print_json(finite({"runs": [run.to_json() for run in runs], "problems": problems} | written))
-        return
+    written = {} if page is None else {"page": str(page)}
+    print_json({"runs": [run.to_json() for run in runs], "problems": problems} | written)
     for (dataset, metric), some in by_dataset(runs).items():
         title = f"{dataset}: {metric_name(metric)} with its 95 % interval, the best on validation first"
         header, *rows = ([*row[:2], *row[3:]] for row in (HEADER, *(run.cells() for run in some)))  # without the data
@@ -196,10 +185,8 @@ def serve_runs(
     from subgnn.serve import serve
 
     def on_ready(found: dict[str, Any]) -> None:
-        if json:
-            print_json(found)
-        else:
-            print_line(f"{found['url']}: serving {', '.join(found['runs'])}; press Ctrl-C to stop")
+        print_json(found)
+        print_line(f"{found['url']}: serving {', '.join(found['runs'])}; press Ctrl-C to stop")
         sys.stdout.flush()  # a process that waits for this line behind a pipe may send requests now
 
     access: dict[str, Any] = {"host": host, "port": port, "token_file": token_file, "names": allowed_host or ()}

@@ -13,7 +13,6 @@ from subgnn.cli.options import DataOptions, JsonFlag, MemoryLimit, RecipeName, S
 from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_notes, print_table
 from subgnn.errors import UserError
 from subgnn.result import RunResult
-from subgnn.storage.files import finite
 from subgnn.training.options import PRELOAD, DeviceName, TrainOptions, fit_processes
 
 
@@ -64,7 +63,7 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
-    if prints and not json:
+    if prints:
         print_notes(data.notes)
         print_line(task_line(dataset.subgraphs))
         for line in (metric_line(chosen, dataset.subgraphs), unused_line(chosen, dataset.graph, dataset.subgraphs)):
@@ -92,10 +91,7 @@ def train_run(
         run = load(out, dataset)
         table = prediction_table(run.predictor, as_query(unlabelled, run.graph, "error"))
         Files(predicted, predicted, overwrite=True).write("tsv", table)
-    if json:
-        print_json(finite(result.to_json()) | ({} if unlabelled is None else {"unlabelled": str(predicted)}))
-        refuse_threshold(options, result)
-        return
+    print_json(result.to_json() | ({} if unlabelled is None else {"unlabelled": str(predicted)}))
     print_result(result)
     again = continuing_command(context.obj)
     if result.interrupted:
@@ -156,9 +152,7 @@ def update_trained_run(
             callbacks=bar.callbacks(),
             on_note=notes.append,
         )
-    if json:
-        print_json(finite(result.to_json() | {"notes": notes}))
-        return
+    print_json(result.to_json() | {"notes": notes})
     print_notes(notes)
     print_result(result)
     if (given := result.updated_from) is not None and given.before:
