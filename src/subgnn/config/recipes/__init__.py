@@ -37,8 +37,8 @@ def recipe_groups() -> dict[str, list[str]]:
     """Names of the packaged recipes, by the title of the group they are listed in; ``auto`` is the first."""
     return {
         "recipes": sorted(_plain_names(), key=lambda name: (name != "auto", name)),
-        "runs of the paper": sorted(_published_rows()),
-        "settings published with later models": sorted(_peer_rows()),
+        "runs of the paper": sorted(name for name, (table, _) in _rows().items() if table == _TABLE),
+        "settings published with later models": sorted(name for name, (table, _) in _rows().items() if table != _TABLE),
     }
 
 
@@ -56,10 +56,18 @@ class PackagedRecipe:
 
 def packaged_recipe(name: str) -> PackagedRecipe:
     """A packaged recipe by name."""
-    if name in _published_rows():
-        return _published_recipe(name)
-    if name in _peer_rows():
-        return _peer_recipe(name)
+    if name in _rows():
+        table, row = _rows()[name]
+        if table == _TABLE:
+            content, published = _run_of_paper(row)
+        else:
+            content, numbers = read_toml(table.with_suffix(".toml"), "recipe"), dict[str, float | str]()
+            about = f"{table.stem.upper()}, with the settings that its authors published for this dataset."
+            content["note"] = f"{about} {content['note']}"
+            numbers |= {column: float(row[column]) for column in ("micro_f1", "std") if row.get(column)}
+            published = {"": numbers | ({"source": row["source"]} if numbers else {})}
+        settings = tuple(f"{column}={value}" for column, value in row.items() if "." in column and value)
+        return PackagedRecipe(table, content | {"name": name}, settings, published)
     path = _FOLDER / f"{name}.toml"
     if name not in _plain_names():
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
@@ -100,44 +108,20 @@ def _plain_names() -> list[str]:
 
 
 @cache
-def _published_rows() -> dict[str, dict[str, str]]:
-    """Rows of the table by the names of their recipes; a headline run of a synthetic dataset has two names."""
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return {f"alsentzer2020_{name}": row for row in rows for name in row["recipes"].split()}
-
-
-@cache
-def _peer_rows() -> dict[str, tuple[str, dict[str, str]]]:
-    """The plain recipe and the row of each recipe in a table that has a plain recipe's name, by name."""
-    found: dict[str, tuple[str, dict[str, str]]] = {}
+def _rows() -> dict[str, tuple[Path, dict[str, str]]]:
+    """The table and the row of recipes by name; a headline run of a synthetic dataset has two names."""
+    found: dict[str, tuple[Path, dict[str, str]]] = {}
     for table in sorted(_FOLDER.glob("*.tsv")):
-        if table != _TABLE:
-            with table.open(encoding="utf-8", newline="") as file:
-                rows = list(csv.DictReader(file, delimiter="\t"))
-            found |= {f"{table.stem}_{row['recipe']}": (table.stem, row) for row in rows}
+        with table.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                found |= {f"{table.stem}_{name}": (table, row) for name in row["recipe"].split()}
     return found
 
 
-def _peer_recipe(name: str) -> PackagedRecipe:
-    plain, row = _peer_rows()[name]
-    published: dict[str, float | str] = {
-        column: float(row[column]) for column in ("micro_f1", "std") if row.get(column)
-    }
-    if published:
-        published["source"] = row["source"]
-    content = read_toml(_FOLDER / f"{plain}.toml", "recipe")
-    note = f"{plain.upper()}, with the settings that its authors published for this dataset. {content['note']}"
-    settings = tuple(f"{column}={value}" for column, value in row.items() if "." in column and value)
-    return PackagedRecipe(_FOLDER / f"{plain}.tsv", content | {"name": name, "note": note}, settings, {"": published})
-
-
-def _published_recipe(name: str) -> PackagedRecipe:
-    """The recipe of a row; its published number is that of the embeddings it uses, if there is one."""
-    row = _published_rows()[name]
+def _run_of_paper(row: dict[str, str]) -> tuple[dict[str, Any], dict[str, dict[str, float | str]]]:
+    """The content of a recipe of the paper, and its published numbers by the embeddings it uses."""
     kinds = [CHANNEL_LETTERS[letter] for letter in row["channels"]]
     content = {
-        "name": name,
         "note": f"The paper's run, as its authors published it: {', '.join(kinds)}. Channels are on both sides, node "
         "embeddings are those of an untrained GIN, fine-tuned.",
         "channels": [
@@ -157,5 +141,4 @@ def _published_recipe(name: str) -> PackagedRecipe:
         for source, (column, named) in _EMBEDDINGS.items()
         if row.get(column)
     }
-    settings = tuple(f"{column}={value}" for column, value in row.items() if "." in column)
-    return PackagedRecipe(_TABLE, content, settings, published)
+    return content, published
