@@ -273,11 +273,6 @@ class _Capacity:
         """Splits that may take the next unit: all, but the last units go to those that have none yet."""
         return self.empty.copy() if self.waiting <= int(self.empty.sum()) else np.ones(len(self.empty), bool)
 
-    def open(self, size: int) -> NDArray[np.bool_]:
-        """Of those, the ones with room for a unit of this size, else the one with most capacity."""
-        candidates = self.candidates()
-        return np.asarray(candidates & (self.left >= min(size, self.left[candidates].max())))
-
     def take(self, split: int, size: int) -> None:
         self.left[split] -= size
         self.empty[split] = False
@@ -295,10 +290,11 @@ def assign_units(
     """Assign units at random, in proportion to what splits lack; or ``even``, the largest to what lacks most."""
     capacity, out = _Capacity(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
+        left = np.where(capacity.candidates(), capacity.left, np.iinfo(np.int64).min)
         if even:
-            out[unit] = np.argmax(np.where(capacity.candidates(), capacity.left, np.iinfo(np.int64).min))
-        else:
-            weight = np.where(capacity.open(sizes[unit]), np.maximum(capacity.left, _TINY), 0.0).cumsum()
+            out[unit] = np.argmax(left)
+        else:  # to a split with room for the unit, else the one with most capacity
+            weight = np.where(left >= min(sizes[unit], left.max()), np.maximum(left, _TINY), 0.0).cumsum()
             out[unit] = np.argmax(weight > rng.random() * weight[-1])
         capacity.take(out[unit], sizes[unit])
     return out
@@ -326,23 +322,13 @@ def stratify_units(
             out[unit] = best
             capacity.take(best, sizes[unit])
             lacking[:, best] -= counts[unit]
-    _even_out(out, counts, sizes, capacity.left, lacking)
-    return out
-
-
-def _even_out(
-    out: NDArray[np.int8],
-    counts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    left: NDArray[np.int64],
-    lacking: NDArray[np.float64],
-) -> None:
-    """Move units from splits that are too large to those that lack some, with the least change of label counts."""
+    # Move units from splits that are too large to those that lack some, with the least change of label counts.
+    left = capacity.left
     while left.min() < 0:
         source, target = int(np.argmin(left)), int(np.argmax(left))
         movable = np.flatnonzero((out == source) & (sizes <= min(-left[source], left[target])))
         if not len(movable):
-            return
+            break
         # The sum of squares of what labels lack changes by twice this, and by what the unit itself weighs.
         regret = counts[movable] @ (lacking[:, source] - lacking[:, target]) + (counts[movable] ** 2).sum(axis=1)
         unit = movable[np.argmin(regret)]
@@ -351,6 +337,7 @@ def _even_out(
         left[target] -= sizes[unit]
         lacking[:, source] += counts[unit]
         lacking[:, target] -= counts[unit]
+    return out
 
 
 def _round_table(exact: NDArray[np.float64], rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int64]:
