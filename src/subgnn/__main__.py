@@ -3,16 +3,8 @@
 import gc
 import os
 import sys
-from collections.abc import MutableMapping
 
 from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_signals
-
-
-def limit_threads(environment: MutableMapping[str, str]) -> None:
-    """Give the kernels the threads of OMP_NUM_THREADS, which numba would set to its own number when it starts them."""
-    threads = environment.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if threads.isdigit() and int(threads):
-        environment.setdefault("NUMBA_NUM_THREADS", threads)
 
 
 def collect_later(objects: int = 500_000) -> None:
@@ -32,7 +24,9 @@ def run() -> None:
     """Run the command line, and exit with its code."""
     collect_later()
     leave_on_signals()
-    limit_threads(os.environ)
+    threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if threads.isdigit() and int(threads):  # numba would set this to its own number when it starts its threads
+        os.environ.setdefault("NUMBA_NUM_THREADS", threads)
     from subgnn.cli.app import main
 
     try:

@@ -31,7 +31,6 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[Any] | NDArray[Any]], dtype: Any = np.int32) -> Ragged:
-        """Lay rows end to end."""
         given = list(rows)
         if np.dtype(dtype).kind in "iu":
             for i, row in enumerate(given):
@@ -43,7 +42,6 @@ class Ragged:
 
     @classmethod
     def from_lengths(cls, values: NDArray[Any], lengths: Sequence[int] | NDArray[Any]) -> Ragged:
-        """Cut ``values`` into rows of the given lengths."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
@@ -71,7 +69,6 @@ class Ragged:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Length of each row."""
         return np.diff(self.offsets)
 
     @property

@@ -55,7 +55,6 @@ class Problems:
             self.errors.append(error)
 
     def warn(self, where: str, what: str, hint: str = "") -> None:
-        """Add a warning about something that was corrected."""
         self.warnings.append(DataError(what, where=where, hint=hint))
 
     def require(self, dataset: Dataset | None, source: str | Path) -> Dataset:

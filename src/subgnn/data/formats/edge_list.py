@@ -42,12 +42,10 @@ class EdgeList:
 
     @property
     def num_edges(self) -> int:
-        """How many there are, self loops and repeats too."""
         return len(self.tails)
 
     @property
     def num_nodes(self) -> int:
-        """One more than the largest id."""
         return 1 + max(int(self.tails.max(initial=-1)), int(self.heads.max(initial=-1)))
 
     def build(self, num_nodes: int, *, directed: bool, names: NodeNames | None = None) -> Graph:
@@ -115,7 +113,6 @@ class _EdgeReader:
         self.num_lines = self._columns = 0
 
     def read(self, text: bytes) -> EdgeList:
-        """The edges of these lines, which follow those read before."""
         table = self._parse(_COMMENTS.sub(b"", text) if b"#" in text or b"%" in text else text)
         if table is None:
             rows = list[list[bytes]]()
@@ -156,7 +153,6 @@ class _EdgeReader:
         return columns
 
     def _fault(self, tokens: list[bytes]) -> tuple[str, str] | None:
-        """What is wrong with a line, and what is accepted."""
         other_ids = "for other ids use data convert on a CSV"
         for token in tokens[:2]:
             if not token.isdigit():
