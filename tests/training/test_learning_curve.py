@@ -84,10 +84,16 @@ def test_real_fits_the_result_and_the_page():
     recipe, options = find_recipe("bag"), TrainOptions(device="cpu", cache=False)
     pool = CrossValidation.of(dataset(), AutoSettings(), 0)
     full = out_of_fold(recipe, pool, 3, options)[0].astype(np.float64)
+
+    def fit_many(jobs):
+        jobs = [fits.job(entry, splits, fold=i) for i, (entry, splits) in enumerate(jobs)]
+        found = {job.fold: fold.predictions for job, fold in fits.fit(jobs)}
+        return [found[i] for i in range(len(jobs))]
+
     with open_fits(pool, options) as fits:
         members = [(Entry("bag", recipe), 1.0)]
         judge = CandidateScores.by("auto", pool)
-        curve = learning_curve(judge, members, full=full, folds=3, fit_many=fits.predictions)
+        curve = learning_curve(judge, members, full=full, folds=3, fit_many=fit_many)
     assert len(curve.points) in (2, 3)
     found = replace(RESULT, learning_curve=curve)
     assert parse_result(found.to_json(), "run.json", "again") == found

@@ -15,7 +15,7 @@ theirs. What one network has memorised another has not, so that the mean is stea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -34,14 +34,24 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import LARGEST_LABEL, SPLITS, SubgraphSet
 from subgnn.embeddings.sources import source_vectors, vectors_hash
 from subgnn.errors import DataError, UserError, excerpt
+from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.weighting import loss_weights
-from subgnn.models.examples import Examples, StreamingSource, evaluate, judged_outputs, state_of, validation_score
+from subgnn.models.examples import (
+    Examples,
+    StreamingSource,
+    evaluate,
+    judged_outputs,
+    label_unit,
+    state_of,
+    target_tensor,
+    validation_score,
+)
 from subgnn.models.interface import Candidate, Solvable, TrainingData, Vectors
 from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
-from subgnn.models.spec import BASELINE, Checkpoint, join_weights
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
-from subgnn.task import task_of
+from subgnn.task import Thresholds, task_of
 from subgnn.training.devices import Fabric, make_fabric, use_global_batch
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
 from subgnn.training.steps import Fitting
@@ -297,6 +307,27 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
     progress.seconds = [time.perf_counter() - begin]
     after_epoch(epoch_record(0, train_loss, val_loss, val), progress, lambda: {"progress": progress.plain()})
     return progress
+
+
+def score_fields(
+    found: Mapping[str, tuple[NDArray[Any], SubgraphSet]], spec: ModelSpec, thresholds: Thresholds, select_by: str
+) -> dict[str, Any]:
+    """Fields of the result: scores, the means of repeats, and 95 % intervals on each split, and the calibration error.
+
+    ``found`` are outputs (repeats, n, outputs) for the labelled subgraphs of val and, unless there are none, of test.
+    """
+    task, scores, intervals, errors = task_of(spec.task), dict[str, Any](), {}, {}
+    for split, (outputs, subgraphs) in found.items():
+        targets = target_tensor(subgraphs, spec.standards)
+        repeats = [torch.from_numpy(one.astype(np.float32)) for one in outputs]
+        options: dict[str, Any] = {"unit": label_unit(spec.standards), "thresholds": thresholds, "select_by": select_by}
+        each = [task.metrics(one, targets, **options) for one in repeats]
+        scores[split] = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+        intervals[split] = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
+        truth = np.concatenate([targets.numpy()] * len(outputs))
+        errors[split] = calibration_error(task, np.concatenate(list(task.scores(outputs))), truth)
+    error = errors.get("test", errors["val"])
+    return {"test": {}, **scores, "intervals": intervals, "calibration_error": error}
 
 
 _WHERE = "train"

@@ -28,13 +28,11 @@ from subgnn.data.place_graph import place_graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import source_vectors
 from subgnn.errors import DataWarning, MemoryLimitError
-from subgnn.models.interface import Vectors
 from subgnn.models.kernel_machines.shared import share_views
 from subgnn.models.registry import model_of, trainable_model_of
 from subgnn.parallel.cluster import open_engine
 from subgnn.parallel.engine import Engine, Failure, LocalEngine, Shared, Stop, never, one_thread
 from subgnn.parallel.memory import share
-from subgnn.parallel.progress import ignore
 from subgnn.storage.files import json_digest
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
@@ -242,34 +240,13 @@ class Fits:
             processes //= 2
             engine = LocalEngine(processes, apart=True)
 
-    def predictions(
-        self,
-        wanted: Sequence[tuple[Entry, NDArray[np.int8]]],
-        *,
-        beside: Sequence[FitJob] = (),
-        receive: Callable[[FitJob, Any], None] = ignore,
-    ) -> list[NDArray[np.float32] | None]:
-        """What candidates predict for held-out subgraphs, in order, or None; final fits ``beside`` it come first."""
-        found: list[NDArray[np.float32] | None] = [None] * len(wanted)
-        jobs = [self.job(entry, splits, repeat=1, fold=i) for i, (entry, splits) in enumerate(wanted)]
-        for job, result in self.fit([*beside, *jobs]):
-            if job.fold < 0:
-                receive(job, result)
-            else:
-                found[job.fold] = result.predictions if isinstance(result, Fold) else None
-        return found
-
-    def vectors(self, entry: Entry) -> Vectors:
-        """The node embeddings that a candidate starts from; None for random ones, and models without."""
-        path = self._file(entry)
-        return np.load(path, mmap_mode="c") if path else None
-
     def first_fit(self, entry: Entry) -> FitResult | None:
         """The fit of a candidate to all folds but the first, where it is still there."""
         kept = entry.folds[0, 0].fitted if (0, 0) in entry.folds else None
         if isinstance(kept, Path):
             kept = joblib.load(kept) if kept.is_file() else None
-        return None if kept is None else replace(kept, vectors=self.vectors(entry))
+        path = self._file(entry)
+        return None if kept is None else replace(kept, vectors=np.load(path, mmap_mode="c") if path else None)
 
     def prepare_vectors(self, entry: Entry) -> None:
         key = vectors_key(entry.recipe)

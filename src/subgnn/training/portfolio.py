@@ -15,25 +15,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
-from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
 from subgnn.metrics.significance import ScoreTerms, lead_interval, score_interval, score_terms
-from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.recipes import check_recipe, used_attributes
 from subgnn.models.registry import check_edges, model_of
-from subgnn.models.spec import ModelSpec
 from subgnn.ranking import recall_count
 from subgnn.result import LearningCurve, LearningPoint
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
-from subgnn.task import Thresholds, task_of
+from subgnn.task import task_of
 from subgnn.training.cross_validation import UNUSED, CrossValidation
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
@@ -175,23 +171,6 @@ class CandidateScores:
     def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
         low, high = score_interval(terms.joined(self.pool.units))
         return {"score": terms.score, "low": low, "high": high}
-
-
-def output_metrics(
-    outputs: NDArray[Any],
-    subgraphs: SubgraphSet,
-    spec: ModelSpec,
-    thresholds: Thresholds = 0.5,
-    *,
-    with_loss: bool = False,
-    select_by: str = "auto",
-) -> dict[str, float]:
-    """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
-    found, targets = torch.tensor(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
-    options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by}
-    task = task_of(spec.task)
-    scores = task.metrics(found, targets, unit=label_unit(spec.standards), **options)
-    return ({"loss": float(task.loss(found, targets))} if with_loss else {}) | scores
 
 
 def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name: str) -> NDArray[np.int8]:

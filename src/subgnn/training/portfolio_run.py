@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, cast
 
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from subgnn.config.settings import recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError
 from subgnn.metrics.coverage import HeldOutScores
-from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.thresholds import NONE, Decision
 from subgnn.metrics.weighting import loss_weights
 from subgnn.models.auto import mean_scores
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.examples import target_tensor
+from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import LoadContext
 from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import find_recipe, portfolio
@@ -33,25 +33,17 @@ from subgnn.models.registry import baseline_of, open_checkpoint, trainable_model
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.result import Alerts, Candidate, Interval, LearningCurve, RunResult, Seconds
+from subgnn.result import Alerts, Candidate, LearningCurve, RunResult, Seconds
 from subgnn.storage.files import json_digest
 from subgnn.task import Standard, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate, choose, clearly_behind
-from subgnn.training.fit import HELD_OUT, FitResult, check_labels
-from subgnn.training.fits import Entry, FitJob, Fits, open_fits, run_fit
+from subgnn.training.fit import HELD_OUT, FitResult, check_labels, score_fields
+from subgnn.training.fits import Entry, Fits, Fold, open_fits, run_fit
 from subgnn.training.label_signal import JudgedModel, Verdict, signal_of
 from subgnn.training.options import RunOptions, TrainedRun
-from subgnn.training.portfolio import (
-    CandidateScores,
-    Job,
-    learning_curve,
-    load_candidate,
-    output_metrics,
-    plan,
-    save_candidate,
-)
+from subgnn.training.portfolio import CandidateScores, Job, learning_curve, load_candidate, plan, save_candidate
 from subgnn.training.run_dir import CHECKPOINT, result_fields
 from subgnn.training.search import Budget, Search
 
@@ -71,9 +63,9 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         ThreadPoolExecutor(1) as beside,
         open_fits(pool, options, source=options.source) as fits,
     ):
-        training = _Training.of(dataset, options, fits)
+        training = _Training(dataset, options, fits, interrupt)
         novelty = beside.submit(training.novelty)
-        training.judge_all(interrupt)
+        training.judge_all()
         judged_at = time.monotonic()
         answer = training.answer()
         training.report("fitting the members again")
@@ -82,8 +74,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         save_run_vectors(tables.values(), pool.given.graph, options.out)
         checkpoint = training.checkpoint(answer, members, novelty.result())
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
-        tested = training.test(answer, checkpoint, members)
-        result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
+        result, outputs = training.result(answer, checkpoint, members)
         ended, begin = time.monotonic(), training.budget.begin
         seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
         result = replace(result, learning_curve=curve, seconds=replace(result.seconds, **seconds))
@@ -95,23 +86,11 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
             options.recipe,
             checkpoint,
             tables=tables,
-            outputs=tested.outputs,
+            outputs=outputs,
             out_of_fold=(answer.calibrated(target), training.pool.rows[training.pool.judged]),
         )
         options.write_page(dataset, options.out, trained)
     return result
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _TestScores:
-    """Test scores of the final ensemble, and of simple candidates by the leaderboard's metric; empty without test."""
-
-    outputs: NDArray[np.float32] | None = None
-    scores: dict[str, float] = field(default_factory=dict)
-    intervals: dict[str, Interval] = field(default_factory=dict)
-    counts: dict[str, list[Alerts]] = field(default_factory=dict)
-    simple: dict[str, float] = field(default_factory=dict)
-    calibration_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,32 +124,40 @@ class _Ensemble:
         return replace(self, choice=replace(self.choice, weights=weights), calibration=calibration)
 
 
-@dataclass(slots=True, eq=False)
 class _Training:
     """A portfolio that is being trained."""
 
-    dataset: Dataset
-    options: RunOptions
-    pool: CrossValidation
-    rows: list[Entry]
-    fits: Fits
-    budget: Budget
-    scores: CandidateScores
-    search: Search | None = None
-    _scored: dict[tuple[str, int], dict[str, float | None]] = field(default_factory=dict)
-    _chosen: dict[tuple[tuple[str, int], ...], Choice] = field(default_factory=dict)
-    _shown: float = 0.0
-
-    @classmethod
-    def of(cls, dataset: Dataset, options: RunOptions, fits: Fits) -> _Training:
+    def __init__(self, dataset: Dataset, options: RunOptions, fits: Fits, interrupt: Interrupt) -> None:
+        self.dataset, self.options, self.fits, self.interrupt = dataset, options, fits, interrupt
         recipe, pool = options.recipe, fits.pool
-        budget = Budget(recipe.auto.time)
+        self.pool, self.budget = pool, Budget(recipe.auto.time)
         whole = replace(pool.given.subgraphs, splits=pool.whole())
         check_labels(whole)
         loss_weights(recipe.training, whole)
-        scores = CandidateScores.by(recipe.training.select_by, pool)
-        rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
-        return cls(dataset, options, pool, rows, fits, budget, scores)
+        self.scores = CandidateScores.by(recipe.training.select_by, pool)
+        self.rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
+        # All that out-of-fold predictions depend on.
+        about = {"folds": recipe.auto.folds, "pool": pool.key}
+        self._keys = {
+            row.name: json_digest(about | {"recipe": recipe_key(row.recipe), "repeats": row.repeats})
+            for row in self.rows
+        }
+        self.search = Search(
+            fits,
+            self.rows,
+            recipe.auto.folds,
+            self.budget,
+            self._gain,
+            self._cannot_win,
+            self._behind,
+            self._members,
+            on_judged=lambda row: save_candidate(row, self._keys[row.name], pool.rows[pool.judged], options.out),
+            on_change=self.report,
+            interrupted=lambda: interrupt.pressed,
+        )
+        self._scored: dict[tuple[str, int], dict[str, float | None]] = {}
+        self._chosen: dict[tuple[tuple[str, int], ...], Choice] = {}
+        self._shown = 0.0
 
     @property
     def _recipe(self) -> dict[str, str]:
@@ -180,52 +167,31 @@ class _Training:
     def finished(self) -> list[Entry]:
         return [row for row in self.rows if row.predictions is not None]
 
-    def judge_all(self, interrupt: Interrupt) -> None:
+    def judge_all(self) -> None:
         """Judge the candidates, or read what an earlier process has found."""
-        auto, out = self.options.recipe.auto, self.options.out
-        # All that out-of-fold predictions depend on.
-        about = {"folds": auto.folds, "pool": self.pool.key}
-        keys = {
-            row.name: json_digest(about | {"recipe": recipe_key(row.recipe), "repeats": row.repeats})
-            for row in self.rows
-        }
         for row in self.rows:
             if self.options.resume and not row.dropped:
-                load_candidate(row, keys[row.name], out)
+                load_candidate(row, self._keys[row.name], self.options.out)
         self.report("")
-        search = Search(
-            self.fits,
-            self.rows,
-            auto.folds,
-            self.budget,
-            self._gain,
-            self._cannot_win,
-            self._behind,
-            self._members,
-            on_judged=lambda row: save_candidate(row, keys[row.name], self.pool.rows[self.pool.judged], out),
-            on_change=self.report,
-            interrupted=lambda: interrupt.pressed,
-        )
-        self.search = search
-        search.run()
+        self.search.run()
         if self.finished:
             return
-        if interrupt.pressed:
+        if self.interrupt.pressed:
             raise KeyboardInterrupt
         if not any(row.late for row in self.rows):
             notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.rows)
             hint = "name a recipe with --recipe"
             raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
-        self._judge_by_some(search)
+        self._judge_by_some()
 
-    def _judge_by_some(self, search: Search) -> None:
+    def _judge_by_some(self) -> None:
         """Without time for all folds, judge candidates by the subgraphs of the first; without any, guess a constant."""
         begun = [row for row in self.rows if (0, 0) in row.folds]
         rows = np.arange(len(self.pool.judged))
         if begun:
-            rows = search.predicted(begun[0], 1)[0]
+            rows = self.search.predicted(begun[0], 1)[0]
             for row in begun:
-                row.predictions, row.note = search.predicted(row, 1)[1][None], row.dropped
+                row.predictions, row.note = self.search.predicted(row, 1)[1][None], row.dropped
                 row.dropped = ""
         else:
             self.rows.insert(0, self._constant())
@@ -299,12 +265,12 @@ class _Training:
 
     def _affordable(self) -> list[Entry]:
         """The finished candidates; of a sample, without members that there is no time to fit to all subgraphs."""
-        rows, left, search = self.finished, self.budget.left - self.budget.end, self.search
-        while len(rows) > 1 and search is not None and self.pool.dataset is not self.pool.given:
+        rows, left, seconds = self.finished, self.budget.left - self.budget.end, self.search.refit_seconds
+        while len(rows) > 1 and self.pool.dataset is not self.pool.given:
             members = self._members(rows)
-            if search.refit_seconds(members) <= left:
+            if seconds(members) <= left:
                 break
-            needs, slowest = max(((search.refit_seconds([row]), row) for row in members), key=lambda pair: pair[0])
+            needs, slowest = max(((seconds([row]), row) for row in members), key=lambda pair: pair[0])
             slowest.late = True
             slowest.note = f"not used: its final fit needs about {needs:.0f} s, and {max(0.0, left):.0f} s were left"
             rows = [row for row in rows if row is not slowest]
@@ -335,13 +301,19 @@ class _Training:
         members = [row for row, _ in answer.members if row.recipe.method != _CONSTANT]
         found: dict[str, FitResult | Failure] = {}
 
-        def receive(job: FitJob, result: Any) -> None:
-            vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
-            found[job.name] = replace(result, vectors=vectors) if isinstance(result, FitResult) else result
-
         def fit_many(parts: Sequence[Job]) -> list[NDArray[np.float32] | None]:
-            final = [self.fits.job(row, self.pool.whole()) for row in members]
-            return self.fits.predictions(parts, beside=final, receive=receive)
+            """Fit the members to all subgraphs, then candidates to parts, whose predictions are returned."""
+            predicted: list[NDArray[np.float32] | None] = [None] * len(parts)
+            jobs = [self.fits.job(row, self.pool.whole()) for row in members]
+            jobs += [self.fits.job(row, splits, repeat=1, fold=i) for i, (row, splits) in enumerate(parts)]
+            for job, result in self.fits.fit(jobs):
+                if job.fold >= 0:
+                    predicted[job.fold] = result.predictions if isinstance(result, Fold) else None
+                elif isinstance(result, FitResult) and job.vectors:
+                    found[job.name] = replace(result, vectors=np.load(job.vectors, mmap_mode="c"))
+                else:
+                    found[job.name] = result
+            return predicted
 
         curve = None
         if self._has_time_for_curve(members):
@@ -365,7 +337,7 @@ class _Training:
 
     def _has_time_for_curve(self, members: Sequence[Entry]) -> bool:
         """Whether a learning curve leaves twice the time that the final fits need; without these, it has no use."""
-        if not members or self.search is None or any(row.late for row in members):
+        if not members or any(row.late for row in members):
             return False
         seconds = [row.fit_seconds for row in members]
         needed = max(self.options.recipe.auto.folds * sum(seconds) / self.fits.engine.slots, *seconds)
@@ -456,78 +428,64 @@ class _Training:
             self._scored[key] = self.scores.constant() if row is None else self.scores.of(row.predictions)
         return self._scored[key]
 
-    def result(self, answer: _Ensemble, checkpoint: Checkpoint, tested: _TestScores, *, interrupted: bool) -> RunResult:
-        """The result; its seconds are still without those of the whole."""
+    def result(
+        self, answer: _Ensemble, checkpoint: Checkpoint, members: list[tuple[Entry, FitResult]]
+    ) -> tuple[RunResult, NDArray[np.float32] | None]:
+        """The result, whose seconds are still without those of the whole, and outputs for test, which is scored here.
+
+        Nothing else looks at test, and only the final answer is scored on it.
+        """
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
-        recipe, metric = options.recipe, self.scores.metric_name
-        calibrated = answer.calibrated(spec.standards.get("target"))
+        metric, target, task = self.scores.metric_name, spec.standards.get("target"), task_of(subgraphs.task)
         thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        options_of: dict[str, Any] = {"with_loss": True, "select_by": metric}
-        val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
-        targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
-        judged = [
-            JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
-            for row, model in ((row, trainable_model_of(row.recipe)) for row in self.finished)
-        ]
-        untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
-        late = tuple(row.name for row in self.rows if row.late)
-        verdict = signal_of(judged, self._given(), untried)
-        if all(row.recipe.method == _CONSTANT for row in self.finished):
-            verdict = Verdict((), "", ("There was no time to try a model, so nothing is known about the labels.",))
-        fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
-        of_repeats = calibration_error(
-            task_of(subgraphs.task),
-            np.concatenate(list(task_of(subgraphs.task).scores(calibrated))),
-            np.concatenate([np.asarray(subgraphs.targets)] * len(calibrated)),
-        )
-        of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
-        return RunResult(
+        calibrated, outputs = answer.calibrated(target), None
+        scored: dict[str, tuple[NDArray[Any], SubgraphSet]] = {"val": (calibrated, subgraphs)}
+        simple, counts, given = dict[str, float](), dict[str, list[Alerts]](), self.dataset.subgraphs
+        if given.splits is not None and len(held_out := given.indices("test")):
+            test = given.take(held_out)
+            mixed = mean_scores([fit.predictions for _, fit in members], [weight for _, weight in answer.members])
+            outputs = answer.calibration.apply(mixed, test.task, target).astype(np.float32)
+            scored["test"] = outputs[None], test
+            for row, fit in members:
+                own = fit.checkpoint.spec.standards
+                found = torch.from_numpy(fit.outputs["test"]), target_tensor(test, own)
+                simple[row.name] = task.metrics(*found, unit=label_unit(own), select_by=metric)[metric]
+            if spec.decision is not None:
+                counts["test"] = spec.decision.counts(task.scores(outputs), np.asarray(test.targets), spec.classes)
+        fields, targets = score_fields(scored, spec, thresholds, metric), target_tensor(subgraphs, spec.standards)
+        losses = [float(task.loss(torch.from_numpy(one.astype(np.float32)), targets)) for one in calibrated]
+        fields["val"] = {"loss": float(np.mean(losses)), **fields["val"]}
+        verdict, seconds = self._verdict(), [seconds for row in self.finished for seconds in row.seconds]
+        result = RunResult(
             **result_fields(options, self.dataset, make_fabric(options.device).device),
+            **fields,
             selected_epoch=0,
             epochs=1,
-            val={name: float(np.mean([one[name] for one in val])) for name in val[0]},
-            test=tested.scores,
-            intervals={"val": of_folds, **tested.intervals},
-            calibration_error=tested.calibration_error if tested.scores else of_repeats,
             metric=metric,
-            select_by="auto" if recipe.training.select_by == "auto" else metric,
-            threshold=None if spec.decision is None else spec.decision.report(**tested.counts),
+            select_by="auto" if options.recipe.training.select_by == "auto" else metric,
+            threshold=None if spec.decision is None else spec.decision.report(**counts),
             chosen=answer.choice.rule,
             rules=answer.choice.scores,
-            leaderboard=self.leaderboard(answer, tested.simple),
+            leaderboard=self.leaderboard(answer, simple),
             signal=" ".join(verdict.sentences),
             signals=verdict.signals,
-            interrupted=interrupted,
-            late=late,
+            interrupted=self.interrupt.pressed,
+            late=tuple(row.name for row in self.rows if row.late),
             judged=len(subgraphs) if len(subgraphs) < (self.pool.whole() < HELD_OUT).sum() - len(self.pool.val) else 0,
-            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds or [0.0])),
+            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(seconds or [0.0])),
         )
+        return result, outputs
 
-    def test(self, answer: _Ensemble, checkpoint: Checkpoint, members: list[tuple[Entry, FitResult]]) -> _TestScores:
-        """Score test, only once for the final answer."""
-        given, spec, metric = self.dataset.subgraphs, checkpoint.spec, self.scores.metric_name
-        held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
-        if not len(held_out):
-            return _TestScores()
-        test = given.take(held_out)
-        mixed = mean_scores([fit.predictions for _, fit in members], [weight for _, weight in answer.members])
-        outputs = answer.calibration.apply(mixed, test.task, spec.standards.get("target")).astype(np.float32)
-        thresholds = answer.calibration.decision_thresholds
-        counts = {}
-        if spec.decision is not None:
-            thresholds, scores = spec.decision.thresholds(spec.classes), task_of(test.task).scores(outputs)
-            counts["test"] = spec.decision.counts(scores, np.asarray(test.targets), spec.classes)
-        targets = target_tensor(test, spec.standards)
-        return _TestScores(
-            outputs,
-            output_metrics(outputs, test, spec, thresholds, select_by=metric),
-            {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=thresholds)},
-            counts,
-            {
-                row.name: output_metrics(fit.outputs["test"], test, fit.checkpoint.spec, select_by=metric)[metric]
-                for row, fit in members
-            },
-            calibration_error(task_of(test.task), task_of(test.task).scores(outputs), np.asarray(test.targets)),
-        )
+    def _verdict(self) -> Verdict:
+        """What the out-of-fold predictions say of the labels."""
+        if all(row.recipe.method == _CONSTANT for row in self.finished):
+            return Verdict((), "", ("There was no time to try a model, so nothing is known about the labels.",))
+        models = [trainable_model_of(row.recipe) for row in self.finished]
+        judged = [
+            JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
+            for row, model in zip(self.finished, models, strict=True)
+        ]
+        untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
+        return signal_of(judged, self._given(), untried)

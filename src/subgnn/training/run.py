@@ -16,17 +16,15 @@ from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import DataError, UserError, warn
 from subgnn.metrics.coverage import HeldOutScores
-from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.novelty import Novelty
 from subgnn.models.recipes import check_recipe
 from subgnn.models.registry import model_of, names_where, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.parallel.locks import locked_folder
-from subgnn.result import CorrectedBaseline, RunResult, read_result
+from subgnn.result import Alerts, CorrectedBaseline, RunResult, read_result
 from subgnn.storage.arrays import Damaged, Format, load_state, save_state
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import atomic_write, remove_leftovers
@@ -34,7 +32,7 @@ from subgnn.task import task_of
 from subgnn.training import run_dir
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import Fabric, Ranks, in_turn, make_fabric
-from subgnn.training.fit import FitHooks, FitResult, check_labels, fit
+from subgnn.training.fit import FitHooks, FitResult, check_labels, fit, score_fields
 from subgnn.training.loop import Progress, State
 from subgnn.training.options import Callbacks, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
@@ -163,28 +161,24 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
 
 def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
     """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
-    subgraphs, task, scores = dataset.subgraphs, task_of(dataset.subgraphs.task), {}
-    intervals, counts, errors = {}, {}, {}
+    subgraphs, task, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), dict[str, list[Alerts]]()
     progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
     select_by = task.selection_metric(recipe.training.select_by)
-    options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by, "unit": label_unit(spec.standards)}
-    for split, given in found.outputs.items():
-        outputs, some = torch.from_numpy(given), subgraphs.take(subgraphs.indices(split))
-        targets = target_tensor(some, spec.standards)
-        intervals[split] = headline_interval([outputs], targets, some, thresholds=thresholds)
-        scores[split] = task.metrics(outputs, targets, **options)
-        errors[split] = calibration_error(task, task.scores(given), targets.numpy())
-        if spec.decision is not None and split == "test":
-            counts[split] = spec.decision.counts(task.probabilities(outputs).numpy(), targets.numpy(), spec.classes)
+    given = {
+        split: (outputs[None], subgraphs.take(subgraphs.indices(split))) for split, outputs in found.outputs.items()
+    }
+    fields = score_fields(given, spec, thresholds, select_by)
+    if spec.decision is not None and "test" in given:
+        (outputs,), test = given["test"]
+        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
+        counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
     corrected = baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title)
     return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
-        "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
-        "test": scores.get("test", {}),
-        "intervals": intervals,
-        "calibration_error": errors.get("test", errors.get("val")),
+        **fields,
+        "val": progress.best_metrics | (fields["val"] if spec.decision is not None else {}),
         "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
         "threshold": None if spec.decision is None else spec.decision.report(**counts),
         "baseline": corrected,
