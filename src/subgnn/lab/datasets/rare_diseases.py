@@ -12,7 +12,7 @@ type, its parents in the classification, and the OMIM entries it is mapped to wi
 """
 
 import importlib.util
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,21 +53,13 @@ _NEW_COLUMNS = "; releases since 2023 have it"
 
 
 @dataclass(frozen=True, slots=True)
-class Disease:
-    """A disease, by its OMIM, ORPHA or DECIPHER id, and the phenotypes it is annotated with."""
-
-    id: str
-    name: str
-    phenotypes: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class HpoRelease:
-    """A release; ``genes`` are the causal genes of a disease, ``dropped`` counts annotations left out, by reason."""
+    """A release; diseases have OMIM, ORPHA or DECIPHER ids. ``dropped`` counts annotations left out, by reason."""
 
     ontology: Ontology
-    diseases: dict[str, Disease]
-    genes: dict[str, set[str]]
+    phenotypes: dict[str, set[str]]  # that a disease is annotated with
+    names: dict[str, str]  # of diseases
+    genes: dict[str, set[str]]  # that cause a disease
     files: tuple[Path, ...]
     dropped: dict[str, int]
 
@@ -109,12 +101,11 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
             phenotypes.setdefault(disease, set()).add(term)
     if not phenotypes:
         raise DataError("no phenotype of any disease", where=str(files[1]), hint=f"dropped: {dropped}")
-    diseases = {id_: Disease(id_, names[id_], frozenset(terms)) for id_, terms in phenotypes.items()}
     causal: dict[str, set[str]] = {}
     for row in read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
         if row["ncbi_gene_id"].isdigit():
             causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
-    return HpoRelease(ontology, diseases, causal, tuple(files), dropped)
+    return HpoRelease(ontology, phenotypes, names, causal, tuple(files), dropped)
 
 
 def is_never(frequency: str) -> bool:
@@ -140,7 +131,7 @@ class PhenotypeGraph:
     graph: Graph
     nodes: dict[str, int]
 
-    def places(self, phenotypes: frozenset[str]) -> frozenset[int]:
+    def places(self, phenotypes: Iterable[str]) -> frozenset[int]:
         return frozenset(self.nodes[p] for p in phenotypes if p in self.nodes)
 
 
@@ -156,31 +147,24 @@ def build_phenotype_graph(release: HpoRelease, min_shared_genes: int = 2) -> Phe
     del nodes[ROOT]
     pairs = np.array(parents, np.int64).reshape(-1, 2)
     related = pairs.min(axis=1) * len(terms) + pairs.max(axis=1)
-    keys = np.concatenate([related, _shared_genes(release, nodes, min_shared_genes, len(terms))])
+    caused = {
+        (nodes[phenotype], gene)
+        for disease, phenotypes in release.phenotypes.items()
+        for gene in release.genes.get(disease, ())
+        for phenotype in phenotypes
+        if phenotype in nodes
+    }
+    genes = {gene: i for i, gene in enumerate({gene for _, gene in caused})}
+    places = np.array([(node, genes[gene]) for node, gene in caused], np.int32).reshape(-1, 2)
+    has = csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=(len(terms), len(genes)))
+    shared = triu(has @ has.T, k=1, format="coo")
+    enough = shared.data >= min_shared_genes
+    keys = np.concatenate([related, shared.row[enough].astype(np.int64) * len(terms) + shared.col[enough]])
     tails, heads = np.divmod(np.unique(keys), len(terms))
     names = NodeNames(
         {"hpo_id": Strings.of(terms), "name": Strings.of(ontology.terms[t].name for t in terms)}, primary="name"
     )
     return PhenotypeGraph(Graph.from_edges(tails, heads, num_nodes=len(terms), names=names), nodes)
-
-
-def _shared_genes(release: HpoRelease, nodes: dict[str, int], least: int, size: int) -> NDArray[np.int64]:
-    """Pairs of nodes with enough genes in common, as smaller * N + larger."""
-    pairs = {
-        (nodes[phenotype], gene)
-        for disease in release.diseases.values()
-        for gene in release.genes.get(disease.id, ())
-        for phenotype in disease.phenotypes
-        if phenotype in nodes
-    }
-    if not pairs:
-        return np.empty(0, np.int64)
-    genes = {gene: i for i, gene in enumerate(sorted({gene for _, gene in pairs}))}
-    places = np.array([(node, genes[gene]) for node, gene in pairs], np.int32)
-    has = csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=(size, len(genes)))
-    shared = triu(has @ has.T, k=1, format="coo")
-    enough = shared.data >= least
-    return np.asarray(shared.row[enough].astype(np.int64) * size + shared.col[enough])
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +321,8 @@ def label_diseases(
     groups = disorder_groups(orphanet, codes)
     seen: set[frozenset[int]] = set()
     found, dropped = [], dict[str, int]()
-    for id_, disease in sorted(release.diseases.items()):
-        nodes, entries = graph.places(disease.phenotypes), codes.get(id_, ())
+    for id_, phenotypes in sorted(release.phenotypes.items()):
+        nodes, entries = graph.places(phenotypes), codes.get(id_, ())
         labels = tuple(label for label, under in below.items() if not under.isdisjoint(entries))
         reasons = {
             "diseases not mapped to a disorder": not entries,
@@ -349,7 +333,7 @@ def label_diseases(
         }
         if not is_dropped(dropped, reasons):
             seen.add(nodes)
-            found.append(LabelledDisease(id_, disease.name, nodes, labels, f"ORPHA:{groups[entries[0]]}"))
+            found.append(LabelledDisease(id_, release.names[id_], nodes, labels, f"ORPHA:{groups[entries[0]]}"))
     return found, dropped
 
 
@@ -391,14 +375,13 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
     diseases, dropped = label_diseases(release, orphanet, graph, settings)
     if not diseases:
         raise DataError("no disease is left", where=str(files["orphapacket"]), hint=f"dropped: {dropped}")
-    groups, multi_label = [d.group for d in diseases], settings.multi_label
+    groups, labels, multi_label = [d.group for d in diseases], [d.labels for d in diseases], settings.multi_label
     rng = stream(seed, f"build/{name}/split")
-    splits = labelled_group_split(groups, [d.labels for d in diseases], settings.fractions, rng)
     subgraphs = SubgraphSet.from_lists(
         [sorted(d.nodes) for d in diseases],
         num_nodes=graph.graph.num_nodes,
-        labels=[d.labels if multi_label else d.labels[0] for d in diseases],
-        splits=splits,
+        labels=labels if multi_label else [first for first, *_ in labels],
+        splits=labelled_group_split(groups, labels, settings.fractions, rng),
         names=[d.id for d in diseases],
         groups=groups,
         task="multi-label" if multi_label else None,
