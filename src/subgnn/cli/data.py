@@ -418,6 +418,7 @@ def build_dataset(
 
     $ subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
     """
+    from subgnn.data.formats.folder import write_folder
     from subgnn.lab.datasets.build import build
     from subgnn.storage.files import refuse_existing
 
@@ -431,13 +432,13 @@ def build_dataset(
     refuse_existing(out, overwrite=force)
     with progress_bar() as bar:
         on_step = partial(bar.step, f"building {name}")
-        built = build(name, files, options=options, seed=seed, on_step=on_step)
+        dataset, titles = build(name, files, options=options, seed=seed, on_step=on_step)
         on_step("writing")
-        built.write(out, overwrite=force)
-    card, counts = built.dataset.card, built.dataset.card["counts"]
+        write_folder(dataset, out, overwrite=force, subgraph_titles=titles)
+    card, counts = dataset.card, dataset.card["counts"]
     keys = ("seed", "settings", "sources", "counts", "dropped")
     sizes = {f"num_{key}": counts[key] for key in ("nodes", "edges", "subgraphs")}
-    task = built.dataset.subgraphs.task
+    task = dataset.subgraphs.task
     print_json({"name": card["name"], "out": str(out), **sizes, "task": task, **{k: card[k] for k in keys}})
     print_line(
         f"{out}: {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['subgraphs']:,} subgraphs "

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.data.describe import check
+from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError
-from subgnn.lab.datasets.build import BUILDERS, BuiltDataset, build
+from subgnn.lab.datasets.build import BUILDERS, build
 from subgnn.lab.datasets.builder import Ontology, Term
 from subgnn.lab.datasets.rare_diseases import (
     Disorder,
@@ -133,12 +133,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"hpo": hpo, "orphapacket": orphapacket}
 
 
-def metab(sources: dict[str, Path], **options: Any) -> BuiltDataset:
-    return build("hpo-metab", sources, options=options)
-
-
 def test_a_build_is_a_dataset_that_reads_back(sources: dict[str, Path], tmp_path: Path) -> None:
-    metab(sources).write(tmp_path / "out")
+    made, titles = build("hpo-metab", sources)
+    write_folder(made, tmp_path / "out", subgraph_titles=titles)
     problems, dataset = check(tmp_path / "out")
     assert dataset is not None
     assert not problems.errors
@@ -160,7 +157,7 @@ def test_neuro_is_multi_label(sources: dict[str, Path], monkeypatch: pytest.Monk
     roots = {"Epilepsy": "79200", "Ataxia": "309005", "Movement": "309005"}
     builder = BUILDERS["hpo-neuro"]
     monkeypatch.setitem(BUILDERS, "hpo-neuro", replace(builder, settings=replace(builder.settings, labels=roots)))
-    subgraphs = build("hpo-neuro", sources).dataset.subgraphs
+    subgraphs = build("hpo-neuro", sources)[0].subgraphs
     assert subgraphs.task == "multi-label"
     counts = subgraphs.label_counts()
     assert counts["Ataxia"] == counts["Movement"] == len(subgraphs) - counts["Epilepsy"]
@@ -168,4 +165,4 @@ def test_neuro_is_multi_label(sources: dict[str, Path], monkeypatch: pytest.Monk
 
 def test_a_build_without_any_disease_says_so(sources: dict[str, Path]) -> None:
     with pytest.raises(DataError, match=r"no disease is left; dropped: .*too few phenotypes"):
-        metab(sources, min_phenotypes=9)
+        build("hpo-metab", sources, options={"min_phenotypes": 9})

@@ -1,14 +1,17 @@
 """PPI-BP from an interactome, the Gene Ontology and annotations."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from subgnn.data.dataset import Dataset
 from subgnn.data.describe import check
+from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError
-from subgnn.lab.datasets.build import BuiltDataset, build
+from subgnn.lab.datasets.build import build
 from subgnn.lab.datasets.ppi_bp import read_annotations, read_gene_symbols, read_interactome
 from tests.lab.datasets.samples import gene2go, obo, ppi_rows, symbols, write_ppi
 
@@ -51,7 +54,9 @@ def test_annotations_that_do_not_count(tmp_path: Path) -> None:
     assert dropped == {"other species": 1, "other aspect": 1, "negated": 1, "weak evidence": 2}
 
 
-def built(folder: Path, annotations: str = "gene2go.tsv", *, seed: int = 0, **changes: Any) -> BuiltDataset:
+def built(
+    folder: Path, annotations: str = "gene2go.tsv", *, seed: int = 0, **changes: Any
+) -> tuple[Dataset, Sequence[str] | None]:
     """A build with other source files, which are given by a path, or other settings."""
     files = {"interactome": folder / "network.csv", "go": folder / "go.obo", "annotations": folder / annotations}
     files |= {key: changes.pop(key) for key in list(changes) if isinstance(changes[key], Path)}
@@ -59,7 +64,8 @@ def built(folder: Path, annotations: str = "gene2go.tsv", *, seed: int = 0, **ch
 
 
 def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> None:
-    built(folder, gene_symbols=folder / "symbols.tsv").write(tmp_path / "out")
+    made, titles = built(folder, gene_symbols=folder / "symbols.tsv")
+    write_folder(made, tmp_path / "out", subgraph_titles=titles)
     problems, dataset = check(tmp_path / "out")
     assert dataset is not None
     assert not problems.errors
@@ -82,7 +88,7 @@ def test_a_build_is_a_dataset_that_reads_back(folder: Path, tmp_path: Path) -> N
 
 def names_after(folder: Path, rows: list[tuple[int, str, str]], **settings: Any) -> set[str]:
     (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), *rows]))
-    return set(built(folder, **settings).dataset.subgraphs.names or ())
+    return set(built(folder, **settings)[0].subgraphs.names or ())
 
 
 def add_terms(folder: Path, *terms: tuple[str, list[str]]) -> None:
@@ -124,7 +130,7 @@ def test_an_annotation_with_a_merged_term_counts(folder: Path) -> None:
     path = folder / "go.obo"
     path.write_text(path.read_text().replace("name: name of GO:0000010", "name: x\nalt_id: GO:77"))
     (folder / "gene2go.tsv").write_text(gene2go([*ppi_rows(), (149, "GO:77", "IDA")]))
-    assert len(built(folder).dataset.subgraphs.nodes[0]) == 6
+    assert len(built(folder)[0].subgraphs.nodes[0]) == 6
 
 
 def test_what_cannot_be_built_says_why(folder: Path, tmp_path: Path) -> None:

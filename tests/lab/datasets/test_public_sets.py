@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError
 from subgnn.lab.datasets.build import build
 from tests.cli.command import call
@@ -47,7 +48,7 @@ def write(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", ["recipes", "walmart", "mag10", "dblp", "movies"])
 def test_sets(tmp_path, name):
     options = {"subgraphs": "6", "min_nodes": "3"}
-    found = build(name, {"source": write(tmp_path, name)}, options=options).dataset
+    found, _ = build(name, {"source": write(tmp_path, name)}, options=options)
     graph, subgraphs = found.graph, found.subgraphs
     inside = set(subgraphs.nodes.values.tolist())
     assert inside == set(range(len(inside)))  # labelled nodes come first
@@ -56,13 +57,13 @@ def test_sets(tmp_path, name):
     assert len(subgraphs) == pytest.approx(6, abs=1)
     assert found.card["licence"]
     assert len({tuple(row.tolist()) for row in subgraphs.nodes}) == len(subgraphs)
-    again = build(name, {"source": write(tmp_path, name)}, options=options).dataset
+    again, _ = build(name, {"source": write(tmp_path, name)}, options=options)
     assert again.subgraphs.content_hash == subgraphs.content_hash
 
 
 def test_edges_are_of_sets_without_a_label(tmp_path):
     path = write(tmp_path, "walmart")
-    found = build("walmart", {"source": path}, options={"subgraphs": "6", "min_sets": "1"}).dataset
+    found, _ = build("walmart", {"source": path}, options={"subgraphs": "6", "min_sets": "1"})
     names = [name.removeprefix("product_") for name in found.graph.names]
     labelled = {frozenset(names[node] for node in row) for row in found.subgraphs.nodes}
     sets = [frozenset(line.split()[0].split(",")) for line in path.read_text().splitlines()]
@@ -110,14 +111,14 @@ def test_patients(tmp_path):
         (folder / f"p{i:02}.json").write_text(json.dumps(packet))
     (folder / "notes.json").write_text("{}")
     files = {"source": folder.parent, "hpo": hpo}
-    found = build("patients", files, options={"min_patients": "5"})
-    subgraphs = found.dataset.subgraphs
-    places = {name: i for i, name in enumerate(found.dataset.graph.names.columns["hpo_id"])}
+    found, titles = build("patients", files, options={"min_patients": "5"})
+    subgraphs = found.subgraphs
+    places = {name: i for i, name in enumerate(found.graph.names.columns["hpo_id"])}
     assert subgraphs.classes == ("OMIM:0", "OMIM:1")
     assert all(row.tolist() in ([places["HP:0000357"]], []) for row in subgraphs.absent)  # known, and not present
     splits = {(group, split) for group, split in zip(subgraphs.groups, subgraphs.splits, strict=True)}
     assert len(splits) == len(set(subgraphs.groups))  # a publication is in one split
-    found.write(tmp_path / "out")
+    write_folder(found, tmp_path / "out", subgraph_titles=titles)
     assert read_dataset(tmp_path / "out").subgraphs.content_hash == subgraphs.content_hash
     with pytest.raises(DataError, match="no patient is left"):
         build("patients", files)

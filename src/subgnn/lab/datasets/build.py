@@ -1,13 +1,11 @@
 """Build real datasets from the files that their sources publish."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 from subgnn.config.files import parse_options
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, choices
@@ -22,21 +20,13 @@ from subgnn.versions import __version__
 BUILDERS: dict[str, Builder] = {builder.name: builder for builder in (PPI_BP, HPO_METAB, HPO_NEURO, *PUBLIC_SETS)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BuiltDataset:
-    """A dataset from published sources; ``titles`` are the second column of subgraph_names.tsv."""
-
-    dataset: Dataset
-    titles: Sequence[str] | None = None
-
-    def write(self, folder: Path, *, overwrite: bool = False) -> None:
-        write_folder(self.dataset, folder, overwrite=overwrite, subgraph_titles=self.titles)
-
-
 def build(
     name: str, files: Files, *, options: Mapping[str, Any] | None = None, seed: int = 0, on_step: OnStep = ignore
-) -> BuiltDataset:
-    """Build a dataset from files by key; its card states sources, licences, settings (``options``) and counts."""
+) -> tuple[Dataset, Sequence[str] | None]:
+    """Build a dataset from files by key, and titles of its subgraphs, which are the second column of their names.
+
+    Its card states sources, licences, settings (``options``) and counts.
+    """
     if name not in BUILDERS:
         raise DataError(f"unknown dataset '{name}'", where="name", hint=choices(name, BUILDERS))
     builder = BUILDERS[name]
@@ -82,4 +72,4 @@ def build(
         },
         "dropped": dict(draft.dropped),
     }
-    return BuiltDataset(Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card), draft.titles)
+    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card), draft.titles
