@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+from subgnn.lab.suites.comparison import rank_models
 from subgnn.lab.suites.page import benchmark_page
 from subgnn.lab.suites.report import MISSING, Benchmark, open_benchmark, score_text
 from subgnn.render import markdown_cells, write_page
@@ -18,7 +19,8 @@ _BLOCK = re.compile(r"(<!-- benchmark (?P<options>.*?) -->\n).*?(<!-- end of ben
 
 def markdown_table(benchmark: Benchmark, datasets: str = "", protocol: str = "stored") -> str:
     """Models by datasets with their mean ranks; the best of a column is bold."""
-    scores, ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
+    scores = benchmark.scores(protocol)
+    ranking = rank_models(scores)
     best, names = scores.round(3).max(), datasets.split("|") if datasets else list(scores.columns)
     lines = [["", "rank", *names], ["---"] * (2 + len(names))]
     for model in [*ranking.models, *(name for name in scores.index if name not in ranking.models)]:

@@ -22,7 +22,6 @@ from subgnn.lab.suites.spec import FOLDS
 from subgnn.metrics.significance import ScoreTerms, lead_interval, score_terms, swap_test
 from subgnn.task import task_of
 
-_TINY = 1e-9
 _READ_ERRORS = (
     OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error
 )  # fmt: skip
@@ -30,11 +29,10 @@ _READ_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Mean ranks and scores of the models that have a score on every dataset, the best first."""
+    """Mean ranks of the models that have a score on every dataset, the best first."""
 
     models: tuple[str, ...]
     ranks: tuple[float, ...]
-    means: tuple[float, ...]
     datasets: tuple[str, ...]
     p: float | None  # of the Friedman test; None for fewer than three models or two datasets
     critical_difference: float | None
@@ -64,13 +62,12 @@ def rank_models(scores: pd.DataFrame) -> Ranking:
         difference = quantile * math.sqrt(k * (k + 1) / (6 * n))
         ordered = ranks[order]
         for first in range(k):
-            last = int(np.searchsorted(ordered, ordered[first] + difference + _TINY)) - 1
+            last = int(np.searchsorted(ordered, ordered[first] + difference + 1e-9)) - 1
             if last > first and (not groups or last > groups[-1][1]):
                 groups.append((first, last))
     return Ranking(
         tuple(str(whole.index[i]) for i in order),
         tuple(float(ranks[i]) for i in order),
-        tuple(float(values[i].mean()) for i in order),
         tuple(map(str, whole.columns)),
         p,
         difference,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from subgnn.lab.suites.comparison import rank_models
 from subgnn.lab.suites.report import MISSING, PROTOCOLS, Benchmark, score_text, with_labels
 from subgnn.render import cut, render
 from subgnn.reports.charts import Chart, Key, Line, Mark, Style, group_style, number_axes, padded_range, row_axes
@@ -53,7 +54,8 @@ class _Part:
 
     def __init__(self, benchmark: Benchmark, protocol: str) -> None:
         self.benchmark, self.protocol, self.title = benchmark, protocol, PROTOCOLS[protocol]
-        self.scores, self.ranking = benchmark.scores(protocol), benchmark.ranking(protocol)
+        self.scores = benchmark.scores(protocol)
+        self.ranking = rank_models(self.scores)
         self.best, self.missing = self.scores.round(3).max(), int(self.scores.isna().sum().sum())
         self.failures = {(one.label, one.dataset): one.failure for one in benchmark.failed.itertuples(index=False)}
         self.unranked = [name for name in self.scores.index if name not in self.ranking.models]
@@ -129,10 +131,10 @@ class _Part:
     def seconds_chart(self) -> Chart | None:
         """Mean score against seconds of models with both on every dataset; those best for their time have names."""
         points = []
-        for model, mean in zip(self.ranking.models, self.ranking.means, strict=True):
+        for model in self.ranking.models:
             times = np.array([self.rows[name][model]["seconds"] for name in self.ranking.datasets], np.float64)
             if len(times) and (times > 0).all():
-                points.append((float(np.exp(np.log(times).mean())), mean, model))
+                points.append((float(np.exp(np.log(times).mean())), float(self.scores.loc[model].mean()), model))
         if len(points) < 2:
             return None
         front, highest = set(), -math.inf

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from subgnn.errors import DataError, choices
-from subgnn.lab.suites.comparison import Ranking, compare_predictions, pair_over_datasets, rank_models, read_predictions
+from subgnn.lab.suites.comparison import compare_predictions, pair_over_datasets, rank_models, read_predictions
 from subgnn.lab.suites.job import FAILURE, OUTCOME
 from subgnn.lab.suites.spec import FOLDS, Suite, find_suite, parse_suite
 from subgnn.storage.files import atomic_write, read_json
@@ -24,7 +24,6 @@ from subgnn.storage.files import atomic_write, read_json
 SUITE, RUNS, PAGE, PAIRS = "suite.json", "runs", "report.html", "paired.csv"
 MISSING = "—"
 PROTOCOLS = {"stored": "Stored splits", "folds": "Ten folds over all subgraphs", "random": "Random splits by seed"}
-_BENCHMARK = "subgraphbench"
 REPLACE = "remove the run's folder, and run the suite again"
 TABLE = "results.csv"
 PACKAGED = Path(__file__).with_name(f"{TABLE}.gz")
@@ -61,8 +60,8 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
             "gpu_memory_mb": run["peak_gpu_memory_mb"],
         }
     about["set"] = " ".join(run["set"])
-    shared = [(label, variants.get(label, "")) for label in run["models"]]
-    return [{**about, "model": of or label, "variant": label if of else ""} for label, of in shared]
+    named = [(label, variants.get(label, "")) for label in run["models"]]
+    return [{**about, "model": of or label, "variant": label if of else ""} for label, of in named]
 
 
 def append_rows(rows: Iterable[Mapping[str, Any]], out: Path) -> None:
@@ -146,36 +145,23 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     where all n are right. By folds, it has the first term alone, as every subgraph is tested once.
     """
     done = with_labels(table)[table["failure"].eq("")]
-    found = []
+    found, others = [], [*METRICS[1:], *COST]
     for (dataset, protocol, label), runs in done.groupby(["dataset", "protocol", "label"], sort=False):
         mine = runs
         if runs["variant"].nunique() > 1:
             validation = runs.groupby("variant", sort=False)["val_micro_f1"].mean()
             mine = runs[runs["variant"] == validation.idxmax()] if validation.notna().any() else runs
-        score, n = float(mine["micro_f1"].mean()), len(mine)
-        folds = protocol == "folds"
+        score, n, folds = float(mine["micro_f1"].mean()), len(mine), protocol == "folds"
         tested = float(mine["tested"].sum() if folds else mine["tested"].mean())
         spread = float(mine["micro_f1"].std(ddof=1)) if n > 1 else 0.0
         if folds and tested:
             score = float((mine["micro_f1"] * mine["tested"]).sum() / tested)
         share = (score * tested + 2) / (tested + 4)
         variance = (share * (1 - share) / (tested + 4) if tested > 0 else np.nan) + (0.0 if folds else spread**2 / n)
-        found.append(
-            {
-                "dataset": dataset,
-                "protocol": protocol,
-                "model": label,
-                "variant": mine["variant"].iloc[0],
-                "n": n,
-                "score": score,
-                "spread": spread,
-                "error": 1.96 * float(np.sqrt(variance)),
-                "tested": tested,
-                **{name: float(mine[name].mean()) for name in [*METRICS[1:], *COST] if mine[name].notna().any()},
-            }
-        )
+        error, means = 1.96 * float(np.sqrt(variance)), [float(mine[name].mean()) for name in others]
+        found.append((dataset, protocol, label, mine["variant"].iloc[0], n, score, spread, error, tested, *means))
     about = ["dataset", "protocol", "model", "variant", "n", "score", "spread", "error", "tested"]
-    return pd.DataFrame(found, columns=[*about, *METRICS[1:], *COST])
+    return pd.DataFrame(found, columns=[*about, *others])
 
 
 def with_labels(table: pd.DataFrame) -> pd.DataFrame:
@@ -224,9 +210,6 @@ class Benchmark:
         means = self.summary[self.summary["protocol"] == protocol]
         return means.pivot(index="model", columns="dataset", values="score").reindex(index=models, columns=datasets)
 
-    def ranking(self, protocol: str) -> Ranking:
-        return rank_models(self.scores(protocol))
-
     def published(self, model: str, dataset: str) -> float | None:
         known = next((one.published.micro_f1 for one in self.suite.models if one.label == model), {})
         return known.get(dataset, known.get(self.suite.like(dataset)))
@@ -270,7 +253,7 @@ class Benchmark:
                     "critical_difference": one.critical_difference,
                 }
                 for name in self.protocols
-                for one in [self.ranking(name)]
+                for one in [rank_models(self.scores(name))]
             },
             "pairs": _records(self.pairs),
             "failures": _records(self.failed[["dataset", "label", "seed", "fold", "failure"]]),
@@ -329,7 +312,7 @@ def read_folder(out: Path) -> Benchmark:
 
 def open_benchmark(sources: Sequence[Path]) -> Benchmark:
     """The benchmark of a folder, of tables of runs, or, without any, of the packaged table."""
-    suite, pairs = find_suite(_BENCHMARK), pd.DataFrame(columns=_PAIR_COLUMNS)
+    suite, pairs = find_suite("subgraphbench"), pd.DataFrame(columns=_PAIR_COLUMNS)
     if len(sources) == 1 and sources[0].is_dir():
         return read_folder(sources[0])
     if sources:
