@@ -11,7 +11,7 @@ DIR/report.html       the page (:mod:`subgnn.lab.suites.page`)
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,12 @@ def run_suite(
         else:
             selected = sorted(pending, key=turn)
         _share(selected, engine, on_progress)
-        for job, result in _map(engine, run_job, selected, "runs", on_progress, job_seconds):
-            run = {**job, "message": result.message} if isinstance(result, Failure) else result
+        for done, (job, run) in enumerate(engine.map(run_job, selected, seconds=job_seconds), 1):
+            if isinstance(run, Failure):
+                kept = {name: job[name] for name in ("key", "dataset", "seed", "models", "set", "split")}
+                run = {**kept, "message": run.message, "details": run.details}
+                write_json(run, Path(job["out"]) / FAILURE)
+            on_progress("runs", done, len(selected))
             append_rows(table_rows(suite, run), out)
         if plan:
             left = [job for job in pending if not (Path(job["out"]) / OUTCOME).is_file()]
@@ -215,23 +219,6 @@ def turn(job: Mapping[str, Any]) -> tuple[int, int]:
     return job["seed"], -len(auto["only"] or auto["candidates"])
 
 
-def _map(
-    engine: Engine,
-    call: Callable[..., Any],
-    jobs: Sequence[Any],
-    what: str,
-    on_progress: OnProgress,
-    seconds: float = math.inf,
-) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Run jobs and yield them with their results; the message of one that fails is written into its run's folder."""
-    for done, (job, result) in enumerate(engine.map(call, jobs, seconds=seconds), 1):
-        if isinstance(result, Failure) and call is run_job:
-            kept = {name: job[name] for name in ("key", "dataset", "seed", "models", "set", "split")}
-            write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
-        on_progress(what, done, len(jobs))
-        yield job, result
-
-
 def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress) -> None:
     """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
 
@@ -253,8 +240,8 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
             prepare.setdefault(json_digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
     several = [{**same[0], "share": "prepare", "on_gpu": False} for same in prepare.values() if len(same) > 1]
     for what, shared in (("pretraining", list(pretrain.values())), ("preparing", several)):
-        for _ in _map(engine, share_job, shared, what, on_progress):
-            pass
+        for done, _ in enumerate(engine.map(share_job, shared), 1):
+            on_progress(what, done, len(shared))
 
 
 def _finished(job: Mapping[str, Any]) -> bool:
