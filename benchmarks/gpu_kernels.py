@@ -53,7 +53,7 @@ def _choose(variant: str, names: dict[str, Any]) -> None:
 def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tuple[float, list[float], float]:
     """Milliseconds of an epoch with its validation, the losses of all epochs, and microseconds of a replayed step."""
     case = CASES[name]
-    epochs = FIRST + case.epochs[DEVICE] if DEVICE == "cuda" else 2
+    epochs = FIRST + case.epochs[DEVICE]
     recipe = find_recipe(case.recipe, [*case.settings, f"training.epochs={epochs}"])
     ends: list[float] = []
     losses: list[float] = []
@@ -69,7 +69,7 @@ def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tup
 
     def after(record: dict[str, Any]) -> None:
         nonlocal step_us
-        _wait()
+        torch.cuda.synchronize()
         ends.append(time.perf_counter())
         losses.append(record["train_loss"])
         if len(ends) == epochs and captured:
@@ -89,12 +89,7 @@ def train_once(name: str, dataset: Any, seed: int, profile: bool = False) -> tup
         train(dataset, recipe, out, device=DEVICE, seed=seed, report=False, callbacks=callbacks)
         steps.GraphedSteps._capture = capture
     times = [b - a for a, b in itertools.pairwise(ends)]
-    return 1e3 * median(times[min(FIRST, len(times) - 1) :]), losses, step_us
-
-
-def _wait() -> None:
-    if DEVICE == "cuda":
-        torch.cuda.synchronize()
+    return 1e3 * median(times[FIRST:]), losses, step_us
 
 
 def compare(name: str, dataset: Any, names: dict[str, Any], *, seeds: int, profile: bool) -> None:
@@ -124,14 +119,11 @@ def compare(name: str, dataset: Any, names: dict[str, Any], *, seeds: int, profi
 
 def captured_ms(step: Callable[[], Any]) -> float:
     """Milliseconds of a step that is replayed as a CUDA graph."""
-    if DEVICE != "cuda":
-        step()
-        return float("nan")
     stream: Any = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
             step()
-    _wait()
+    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         step()
@@ -144,7 +136,7 @@ def _replayed_ms(graph: Any) -> float:
         begin = time.perf_counter()
         for _ in range(10):
             graph.replay()
-        _wait()
+        torch.cuda.synchronize()
         seconds.append((time.perf_counter() - begin) / 10)
     return 1e3 * median(seconds)
 

@@ -200,7 +200,6 @@ def main() -> None:
                     shown = "\t".join(f"{found[name]:.3f}" for name in WAYS)
                     seconds = time.process_time() - begin
                     print(f"{path.name}\t{recipe}\t{share}\t{seed}\t{shown}\t{seconds:.0f}", flush=True)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
     from subgnn.api.train_recipe import train
     from subgnn.inference.predictor import Predictor
     from subgnn.models.recipes import find_recipe
-    from subgnn.models.registry import MODELS
+    from subgnn.models.registry import trainable_model_of
     from subgnn.training.options import Callbacks
     from subgnn.training.run_dir import CHECKPOINT
 
@@ -87,14 +87,14 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
         whole = clock() - begin
         predictor = Predictor(Path(folder) / "run" / CHECKPOINT, dataset.graph)
         times = [_seconds(lambda row=row: predictor.outputs(Ragged.from_rows([row])), clock) for row in new]
-    solved = MODELS[recipe.method].is_fitted_in_one_go
+    solved = trainable_model_of(recipe).is_fitted_in_one_go
     epoch = None if solved else median(np.diff(ends).tolist())
     return {
         "epoch": epoch,
         "fit": whole if solved else epoch * published.training.epochs,
         "first": times[0],
         "later": median(times[1:]),
-        "memory_mb": run["peak_memory_mb"],
+        "memory_mb": run.peak_memory_mb,
     }
 
 

@@ -33,6 +33,7 @@ def measure(run: Path, count: int, outputs: Path) -> dict[str, float]:
     numba.set_num_threads(1)
     torch.set_num_threads(1)
     threadpool_limits(1)
+    from subgnn.channels.walk_table import advance_tables
     from subgnn.inference.open import open_run
     from subgnn.ragged import Ragged
 
@@ -50,13 +51,8 @@ def measure(run: Path, count: int, outputs: Path) -> dict[str, float]:
     nodes = Ragged.from_rows([np.unique(row) for row in rows])
     predictor.probabilities(nodes.take(np.arange(10)))
     begin = time.process_time()
-    try:
-        from subgnn.channels.walk_table import advance_tables
-    except ImportError:  # of an earlier tree
+    while not advance_tables():
         pass
-    else:
-        while not advance_tables():
-            pass
     found["table of walks"] = time.process_time() - begin
     members: dict[str, Any] = {} if predictor.portfolio is None else dict(predictor.portfolio.parts)
     for name, member in members.items():
