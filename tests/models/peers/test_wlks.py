@@ -109,7 +109,7 @@ def test_it_is_the_machine_of_the_naive_kernel(chosen):
     machine = SVC(kernel="precomputed", C=2.0, decision_function_shape="ovo")
     machine.fit(kernel[np.ix_(train, train)], targets[train])
     every = np.arange(len(data.subgraphs))
-    found = network.embed(examples.inputs.batch(every)).numpy()
+    found = network.embed(examples.inputs.batch(every))
     # Of two classes libsvm decides for the first above 0, we for the second.
     np.testing.assert_allclose(found, -machine.decision_function(kernel[:, train]), rtol=1e-3, atol=1e-3)
 
@@ -158,5 +158,5 @@ def test_many_subgraphs_are_fitted_without_a_matrix(monkeypatch):
         monkeypatch.setattr(wlks, "_LARGEST_MATRIX", largest)
         candidates, examples = set_up(training_data(data.graph, data.subgraphs), recipe("wlks", *settings()))
         candidates[0].network.solve(examples)
-        outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)).numpy())
+        outputs.append(candidates[0].network.embed(examples.inputs.batch(examples.train)))
     np.testing.assert_allclose(*outputs, atol=0.1)

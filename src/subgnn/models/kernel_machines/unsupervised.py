@@ -20,9 +20,7 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
 from subgnn.config.files import Bounds
@@ -52,8 +50,8 @@ from subgnn.models.kernel_machines.views import (
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork
 from subgnn.models.tensor_model import Rows as SubgraphRows
-from subgnn.models.tensor_model import TensorModel
 from subgnn.ragged import Ragged
 
 REFERENCES = 2048
@@ -102,7 +100,7 @@ def fit_space(
     standard = Standard.of(subgraph_statistics(graph, references))
     arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
     arrays += [standard.mean, standard.deviation, components, own @ components]
-    return {name: torch.from_numpy(np.array(array)) for name, array in zip(SPACE, arrays, strict=True)}
+    return dict(zip(SPACE, arrays, strict=True))
 
 
 def reference_views(
@@ -120,7 +118,7 @@ class VectorSpace:
     """
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, *, stored: bool = False) -> None:
-        spec, arrays = checkpoint.spec, (checkpoint.weights[name].cpu().numpy() for name in SPACE)
+        spec, arrays = checkpoint.spec, (checkpoint.weights[name] for name in SPACE)
         nodes, offsets, with_mean, lengths, mean, deviation, self.basis, self.centre = arrays
         self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
         self.kernel = Reference(spec.of(DiffusionSettings).kernel, with_mean, lengths, sharpness=_SHARPNESS)
@@ -186,10 +184,10 @@ def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, 
     return values[: fixed.shape[1]], fixed
 
 
-class UnsupervisedModel(TensorModel):
+class UnsupervisedModel(ArrayModel):
     """UNSUPERVISED."""
 
-    is_fitted_in_one_go = True
+    measures_at_own_time = False
     on_new_graph = "the references are measured again on the new graph; the directions of the space stay as they are"
     needs_edges = False
     vectors_need_labels = False
@@ -231,7 +229,7 @@ class UnsupervisedModel(TensorModel):
         settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
         check_views(settings.views, match.graph)
         nodes, kept = moved_landmarks(weights, match)
-        basis = weights["basis"].numpy()[kept]
+        basis = weights["basis"][kept]
         return replace(checkpoint, weights=weights | fit_space(match.graph, nodes, settings, lambda _: basis))
 
     def on_open(self, network: Probe, graph: Graph, context: LoadContext) -> None:
@@ -258,7 +256,7 @@ class UnsupervisedModel(TensorModel):
         shapes["basis"] = (per_view[1], min(components, len(weights["centre"])))
         if any(weights[name].shape != shape for name, shape in shapes.items()):
             yield "its principal components or its statistics have the wrong shape"
-        if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
+        if not (weights["lengths"] >= 0).all() or not (weights["deviation"] > 0).all():
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
 
@@ -269,36 +267,27 @@ class VectorRows(SubgraphRows):
         self._compute = compute
 
     @cached_property
-    def rows(self) -> Tensor:
-        return torch.from_numpy(self._compute())
+    def rows(self) -> NDArray[np.float32]:
+        return self._compute()
 
 
-class Probe(nn.Module):
+class Probe(ArrayNetwork):
     """Outputs that are linear in the vectors of subgraphs: weight (width, outputs) float64, bias (outputs,)."""
 
-    weight: Tensor
-    bias: Tensor
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        self.checkpoint = checkpoint
-        spec, weights = checkpoint.spec, checkpoint.weights
-        for name in SPACE:
-            self.register_buffer(name, weights[name])
-        size = spec.of(VectorSettings).width, spec.num_outputs
-        self.register_buffer("weight", torch.zeros(size, dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros(spec.num_outputs))
+        self.checkpoint, spec = checkpoint, checkpoint.spec
+        super().__init__({name: checkpoint.weights[name] for name in SPACE})
+        self.arrays["weight"] = np.zeros((spec.of(VectorSettings).width, spec.num_outputs))
+        self.arrays["bias"] = np.zeros(spec.num_outputs, np.float32)
 
     def solve(self, examples: Examples) -> None:
-        rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
+        rows = in_standard_units(examples.inputs.batch(examples.train).astype(np.float64))
         settings = self.checkpoint.spec.of(DiffusionSettings)
         weight, bias = fit_regression(rows, examples, settings, len(self.bias))
-        weight = in_standard_units(weight.T).T
-        for name, value in {"weight": weight, "bias": bias.astype(np.float32)}.items():
-            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self.arrays |= {"weight": in_standard_units(weight.T).T, "bias": bias.astype(np.float32)}
 
-    def embed(self, rows: Tensor) -> Tensor:
+    def embed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         return rows
 
-    def forward(self, rows: Tensor) -> Tensor:
-        return (rows.double() @ self.weight).float() + self.bias
+    def forward(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray((rows.astype(np.float64) @ self.weight).astype(np.float32) + self.bias)

@@ -28,9 +28,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from subgnn.config.files import Bounds, Probability
 from subgnn.config.settings import MethodSettings, Recipe
@@ -45,7 +43,7 @@ from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_ar
 from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.models.peers.support_vectors import Fit, machine_scores
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.task import task_of
@@ -130,10 +128,10 @@ class WLKSSettings(MethodSettings):
     inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
 
 
-class WLKSModel(TensorModel):
+class WLKSModel(ArrayModel):
     """WLKS."""
 
-    is_fitted_in_one_go = True
+    measures_at_own_time = False
     on_new_graph = "the colours of the training subgraphs are refined on the new graph; their weights stay as they are"
     settings = (WLKSSettings,)
 
@@ -161,11 +159,11 @@ class WLKSModel(TensorModel):
                 rows = table_rows(table)
                 found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
                 found[f"subgraph_columns_{i}"] = np.unique(colours)
-        return {name: torch.from_numpy(np.array(array)) for name, array in found.items()}
+        return found
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
         """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
-        known = {name: tensor.numpy() for name, tensor in checkpoint.weights.items() if name.startswith(_OF_START)}
+        known = {name: array for name, array in checkpoint.weights.items() if name.startswith(_OF_START)}
         rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
         tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
         colours = {f"subgraph_{i}": found for i, found in enumerate(subgraph_colours(graph, nodes, tables), 1)}
@@ -189,9 +187,8 @@ class WLKSModel(TensorModel):
         unfitted = replace(checkpoint, weights=start)
         network = self.network(unfitted)
         histograms = self.inputs(unfitted, graph, nodes).batch(np.arange(len(nodes)))
-        network.set_weights(scipy.sparse.hstack(network.features(histograms), format="csr").T @ dual.numpy())
-        same = {name: weights[name] for name in ("bias", "scale")}
-        return replace(checkpoint, weights=dict(network.state_dict()) | same)
+        network.set_weights(scipy.sparse.hstack(network.features(histograms), format="csr").T @ dual)
+        return replace(checkpoint, weights=network.arrays | {name: weights[name] for name in ("bias", "scale")})
 
     def network(self, checkpoint: Checkpoint) -> WLKS:
         return WLKS(checkpoint)
@@ -212,11 +209,11 @@ class WLKSModel(TensorModel):
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield from wrong_node_sets(checkpoint.weights, graph)
         dual, number = checkpoint.weights["dual"], len(checkpoint.weights["offsets"]) - 1
-        shape = tuple(dual.shape), (len(dual), len(checkpoint.weights["bias"]))
-        if dual.dtype != torch.float64 or shape[0] != shape[1] or len(dual) not in (0, number):
+        shape = (len(dual), len(checkpoint.weights["bias"]))
+        if dual.dtype != np.float64 or dual.shape != shape or len(dual) not in (0, number):
             yield "the weights of its training subgraphs have the wrong shape or type"
-        for name, tensor in checkpoint.weights.items():
-            array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
+        for name, array in checkpoint.weights.items():
+            kind, _, i = name.rpartition("_")
             if not name.startswith(_OF_START):
                 continue
             if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
@@ -226,7 +223,7 @@ class WLKSModel(TensorModel):
             elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
                 yield f"its colours {name!r} are not in order"
             elif kind == "signatures":
-                offsets = checkpoint.weights[f"signature_offsets_{i}"].numpy()
+                offsets = checkpoint.weights[f"signature_offsets_{i}"]
                 if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
                     yield f"its signatures {name!r} have invalid offsets"
 
@@ -268,7 +265,7 @@ class Histograms(HostSource):
         return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
 
 
-class WLKS(nn.Module):
+class WLKS(ArrayNetwork):
     """Support vector machines on the mixture of kernels, as one weight for each colour.
 
     A histogram is as wide as the graph, so the vector of a subgraph is the decisions of the machines.
@@ -278,11 +275,7 @@ class WLKS(nn.Module):
         nodes, offsets: the training subgraphs. dual: (n, machines) float64, their weights; none of more than 8,000.
     """
 
-    bias: Tensor
-    scale: Tensor
-
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
         spec, given = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(WLKSSettings), spec.seed
         self.task, self.outputs = spec.task, spec.num_outputs
@@ -294,14 +287,13 @@ class WLKS(nn.Module):
         kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
         kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
         kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
-        for name in ("nodes", "offsets", *kept):
-            self.register_buffer(name, given[name])
-        self.register_buffer("dual", given.get("dual", torch.zeros(0, machines, dtype=torch.float64)))
+        super().__init__({name: given[name] for name in ("nodes", "offsets", *kept)})
+        self.arrays["dual"] = given.get("dual", np.zeros((0, machines)))
         for part in self.parts:
             columns = given["_columns_".join(part.rsplit("_", 1))]
-            self.register_buffer(f"weight_{part}", torch.zeros(len(columns), machines))
-        self.register_buffer("bias", torch.zeros(machines))
-        self.register_buffer("scale", torch.ones(self.outputs if task_of(spec.task).several else 1))
+            self.arrays[f"weight_{part}"] = np.zeros((len(columns), machines), np.float32)
+        self.arrays["bias"] = np.zeros(machines, np.float32)
+        self.arrays["scale"] = np.ones(self.outputs if task_of(spec.task).several else 1, np.float32)
 
     def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
         """Histograms whose products sum to the kernel: each part times the root of its weight."""
@@ -322,21 +314,16 @@ class WLKS(nn.Module):
         weight, bias, dual = fit(rows, gram, targets, weights)
         self.set_weights(weight)
         source: Any = examples.inputs
-        state = set_arrays(with_absent(source.nodes.take(examples.train), None))
-        state["dual"] = np.zeros((0, len(bias))) if dual is None else dual
-        for name, value in state.items():
-            setattr(self, name, torch.from_numpy(np.array(value)).to(self.bias.device))
-        self.bias.copy_(torch.from_numpy(bias))
+        self.arrays |= set_arrays(with_absent(source.nodes.take(examples.train), None))
+        self.arrays |= {"dual": np.zeros((0, len(bias))) if dual is None else dual, "bias": bias.astype(np.float32)}
         if task_of(self.task).has_classes:
-            self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
+            self.arrays["scale"] = self._fit_scale(fit, rows, gram, targets, weights)
 
     def set_weights(self, weight: Any) -> None:
         """Set the weights of colours of all parts, one above the other (columns, machines)."""
-        begin = 0
-        for name in self.parts:
-            own = self.get_buffer(f"weight_{name}")
-            own.copy_(torch.from_numpy(np.asarray(weight[begin : begin + len(own)])))
-            begin += len(own)
+        names = [f"weight_{name}" for name in self.parts]
+        ends = np.cumsum([len(self.arrays[name]) for name in names])[:-1]
+        self.arrays |= dict(zip(names, np.split(np.asarray(weight, np.float32), ends), strict=True))
 
     def _fit_scale(self, fit: Fit, rows: Any, gram: Any, targets: NDArray[Any], weights: Any) -> Any:
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
@@ -349,22 +336,21 @@ class WLKS(nn.Module):
         for fold in np.unique(folds):
             out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
             if not len(rest):
-                return self.scale.cpu().numpy()
+                return self.scale
             inner = None if gram is None else gram[np.ix_(rest, rest)]
             weight, bias, _ = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
         parts = [(scores[:, [i]], targets[:, i]) for i in range(self.outputs)] if several else [(scores, targets)]
         return np.array([_best_factor(*part) for part in parts], np.float32)
 
-    def embed(self, batch: dict[str, Histogram]) -> Tensor:
-        weights = (self.get_buffer(f"weight_{name}").cpu().numpy() for name in self.parts)
+    def embed(self, batch: dict[str, Histogram]) -> NDArray[np.float32]:
+        weights = (self.arrays[f"weight_{name}"] for name in self.parts)
         parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
-        return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias
+        return np.asarray(np.asarray(sum(parts), np.float32) + self.bias)
 
-    def forward(self, batch: dict[str, Histogram]) -> Tensor:
-        decisions = self.embed(batch).cpu().numpy()
-        scores = machine_scores(decisions, self.task, self.outputs).astype(np.float32)
-        return torch.from_numpy(scores).to(self.bias.device) * self.scale
+    def forward(self, batch: dict[str, Histogram]) -> NDArray[np.float32]:
+        scores = machine_scores(self.embed(batch), self.task, self.outputs)
+        return np.asarray(scores.astype(np.float32) * self.scale)
 
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
