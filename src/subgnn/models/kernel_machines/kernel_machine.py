@@ -60,7 +60,7 @@ from subgnn.models.kernel_machines.views import (
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayNetwork, TensorModel
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
@@ -77,17 +77,12 @@ EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 
 
-class KernelMachine(TensorModel):
+class KernelMachine(ArrayModel):
     """A kernel machine on the views that ``diffusion.views`` lists."""
 
-    is_fitted_in_one_go = True
-    measures_at_own_time = True
     on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
-
-    def uses_tensors(self, settings: Settings) -> bool:
-        return False
 
     def sees(self, settings: Settings) -> View:
         views = set(settings.of(DiffusionSettings).views)
