@@ -84,7 +84,7 @@ def trained(tmp_path_factory):
 def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     data, run, results = trained
     candidates, examples = set_up(training_data(data.graph, data.subgraphs, 5), correcting("bag-1hop"))
-    scores = examples.inputs.whole.baseline_scores
+    scores = examples.inputs.whole.beside.scores
     rows = torch.from_numpy(examples.train)
     expected = torch.nn.functional.cross_entropy(scores[rows], examples.targets[rows].long())
     records = lines(run)
@@ -140,10 +140,10 @@ def test_scores_are_picked_with_their_subgraphs():
     data = dataset()
     _, examples = set_up(training_data(data.graph, data.subgraphs), correcting("bag"))
     inputs, rows = examples.inputs, np.array([7, 2, 2])
-    expected = inputs.whole.baseline_scores[[7, 2, 2]]
-    assert torch.equal(inputs.batch(rows).baseline_scores, expected)
+    expected = inputs.whole.beside.scores[[7, 2, 2]]
+    assert torch.equal(inputs.batch(rows).beside.scores, expected)
     filled = inputs.pick(inputs.positions(rows, inputs.padded_shape(rows)))
-    assert torch.equal(filled.baseline_scores, expected)
+    assert torch.equal(filled.beside.scores, expected)
     assert filled.spare == 1
 
 
@@ -151,7 +151,7 @@ def test_without_a_baseline_nothing_is_added():
     data = training_data(dataset().graph, dataset().subgraphs)
     candidates, examples = set_up(data, recipe(channels=CHANNELS[1:4]))
     assert not candidates[0].checkpoint.parts
-    assert examples.inputs.whole.baseline_scores is None
+    assert examples.inputs.whole.beside.scores is None
     # All else starts from the same numbers.
     others, _ = set_up(data, correcting("bag"))
     plain, corrects = (c[0].network.state_dict() for c in (candidates, others))

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from subgnn.channels.channel import each_array
 from subgnn.inference.explanation import AnchorContribution, ChannelContribution, Compare, Outputs
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.subgnn.batches import Batch, Inputs
@@ -82,19 +83,18 @@ class SubgraphInputs:
         for i, anchor in enumerate(anchors):
             gammas[anchor.layer][anchor.channel][i][anchor.positions] = 0.0
 
-        def repeated(table: Tensor | None) -> Tensor | None:
-            return None if table is None else table.repeat(b, 1)
+        def repeated(table: Tensor) -> Tensor:
+            return table.repeat(b, *(1,) * (table.ndim - 1))
 
         copies = replace(
             batch,
             sizes=batch.sizes.repeat(b),
             subgraph=torch.arange(b, device=self.initial.device).repeat_interleave(len(self.rows)),
             num_subgraphs=b,
-            channels=[[replace(seen, own=repeated(seen.own)) for seen in layer] for layer in batch.channels],
-            component_stats=repeated(batch.component_stats),
-            subgraph_stats=repeated(batch.subgraph_stats),
-            known=None if batch.known is None else batch.known.repeat(b),
-            baseline_scores=repeated(batch.baseline_scores),
+            channels=[
+                [replace(seen, own=each_array(repeated, seen.own)) for seen in layer] for layer in batch.channels
+            ],
+            beside=each_array(repeated, batch.beside),
         )
         flat = [[gamma.flatten(0, 1) for gamma in layer] for layer in gammas]
         z = self.model.pass_messages(copies, self.initial.repeat(b, 1), gammas=flat, anchors=self.anchors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from subgnn.models.subgnn.batches import Inputs
+from subgnn.models.subgnn.batches import Beside, Inputs
 
 from .examples import prepare_example
 
@@ -19,9 +19,9 @@ def example():
         "component_stats": np.arange(2 * components, dtype=np.float32).reshape(-1, 2),
         "subgraph_stats": -np.arange(3 * count, dtype=np.float32).reshape(-1, 3),
         "known": np.arange(components) % 3,
-        "baseline_scores": np.arange(count, dtype=np.float32)[:, None] / 7,
+        "scores": np.arange(count, dtype=np.float32)[:, None] / 7,
     }
-    return graph, prepared, table, Inputs(prepared, table, **extra), extra
+    return graph, prepared, table, Inputs(prepared, table, Beside(**extra)), extra
 
 
 def test_a_batch_has_the_rows_of_its_subgraphs():
@@ -38,10 +38,10 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
     assert table[batch.nodes.numpy()].tolist() == np.concatenate(nodes).tolist()
     assert batch.sizes.tolist() == [len(row) for row in nodes]
     assert batch.node_starts.tolist() == (np.cumsum([len(row) for row in nodes]) - batch.sizes.numpy()).tolist()
-    assert batch.component_stats.tolist() == extra["component_stats"][chosen].tolist()
-    assert batch.subgraph_stats.tolist() == extra["subgraph_stats"][rows].tolist()
-    assert batch.known.tolist() == extra["known"][chosen].tolist()
-    assert batch.baseline_scores.tolist() == extra["baseline_scores"][rows].tolist()
+    assert batch.beside.component_stats.tolist() == extra["component_stats"][chosen].tolist()
+    assert batch.beside.subgraph_stats.tolist() == extra["subgraph_stats"][rows].tolist()
+    assert batch.beside.known.tolist() == extra["known"][chosen].tolist()
+    assert batch.beside.scores.tolist() == extra["scores"][rows].tolist()
     for layer, given in zip(batch.channels, prepared.inputs, strict=True):
         for channel, seen in zip(layer, given, strict=True):
             np.testing.assert_array_equal(channel.similarity, seen.similarity[chosen])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from subgnn.channels.channel import NodeAnchors
 from subgnn.data.graph import Graph
-from subgnn.models.subgnn import Inputs
+from subgnn.models.subgnn.batches import Beside, Inputs
 from subgnn.ragged import Ragged
 
 from . import naive
@@ -38,13 +38,8 @@ def compare(prepared, *, known_components=False, stats=0, **options) -> None:
     rng = np.random.default_rng(0)
     counts = (len(prepared.components.nodes), len(prepared.components.counts))
     drawn = [rng.normal(size=(count, stats)) for count in counts] if stats else None
-    inputs = Inputs(
-        prepared,
-        nodes,
-        known=rows,
-        component_stats=None if drawn is None else drawn[0],
-        subgraph_stats=None if drawn is None else drawn[1],
-    )
+    beside = Beside(*(drawn or (None, None)), known=rows)
+    inputs = Inputs(prepared, nodes, beside)
     compare_with_naive(model, inputs.whole, naive.forward(model, prepared, nodes, known=known, stats=drawn))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from subgnn.models.subgnn import Inputs
+from subgnn.models.subgnn.batches import Beside, Inputs
 
 from .examples import build_model, prepare_example
 from .test_model import states_of_some
@@ -32,7 +32,7 @@ def example():
     def build(seed: int) -> Outer:
         return Outer(build_model(prepared, seed=seed, num_known=len(known), **options)[0].float())
 
-    return build, Inputs(prepared, build_model(prepared)[1], known=rows).whole
+    return build, Inputs(prepared, build_model(prepared)[1], Beside(known=rows)).whole
 
 
 def test_every_parameter_learns(example):

@@ -42,15 +42,33 @@ class ChannelBatch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """What a network takes of components and subgraphs beside their anchors; None for what it does without.
+
+    Shapes:
+        component_stats: (C, F), subgraph_stats: (n, F'), for the topology channel. known: (C,) int64 rows of the
+        components' learned offsets, 0 for those that have none. scores: (n, outputs) of the corrected baseline.
+    """
+
+    component_stats: Any = None
+    subgraph_stats: Any = None
+    known: Any = None
+    scores: Any = None
+
+    def pick(self, components: Any, rows: Any) -> Beside:
+        """Those of some components, and of the subgraphs that have them."""
+        pairs = (self.component_stats, components), (self.subgraph_stats, rows), (self.known, components)
+        return Beside(*(None if one is None else one[places] for one, places in (*pairs, (self.scores, rows))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Subgraphs, their components, and what each subchannel sees of them.
 
     Shapes:
         nodes: (component nodes,) int64 places in the table. node_starts: (C,) int64, where each component begins.
         sizes: (C,) nodes of each component. subgraph: (C,) int64. num_subgraphs: n.
-        channels: [layer][channel]. component_stats: (C, F) or None. subgraph_stats: (n, F') or None.
-        known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
-        baseline_scores: (n, outputs) of the baseline that the network corrects, or None.
+        channels: [layer][channel].
         spare: 1 where further components were added to fill fixed shapes; they belong to subgraph n.
         rows: (U,) int64, or None: the batch numbers its nodes itself, and these are their places in the table.
         vectors: (U, d), or None: embeddings of the nodes that the batch numbers, where the network has no table.
@@ -63,10 +81,7 @@ class Batch:
     subgraph: Tensor
     num_subgraphs: int
     channels: list[list[ChannelBatch]]
-    component_stats: Tensor | None = None
-    subgraph_stats: Tensor | None = None
-    known: Tensor | None = None
-    baseline_scores: Tensor | None = None
+    beside: Beside = Beside()
     spare: int = 0
     rows: Tensor | None = None
     vectors: Tensor | None = None
@@ -104,6 +119,7 @@ def make_batch(
     num_subgraphs: int,
     inputs: list[list[SubchannelInputs]],
     places: Places,
+    beside: Beside,
     **extra: Any,
 ) -> Batch:
     """A batch of the given components; ``extra`` are further fields, as arrays."""
@@ -115,6 +131,7 @@ def make_batch(
         subgraph=torch.from_numpy(subgraph),
         num_subgraphs=num_subgraphs,
         channels=[[places.channel(one) for one in layer] for layer in inputs],
+        beside=each_array(torch.from_numpy, beside),
         **optional,
     )
 
@@ -125,21 +142,9 @@ class Inputs:
     Args:
         prepared: what :func:`~subgnn.prepare.measure.prepare` or ``extend`` gave.
         table: the nodes that have an embedding, sorted; all that are touched must be among them.
-        component_stats, subgraph_stats: statistics for the topology channel.
-        known: rows of the components' learned offsets, 0 for those that have none.
-        baseline_scores: of the baseline that the network corrects.
     """
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        table: NDArray[np.int32],
-        *,
-        component_stats: NDArray[np.float32] | None = None,
-        subgraph_stats: NDArray[np.float32] | None = None,
-        known: NDArray[np.int64] | None = None,
-        baseline_scores: NDArray[np.float32] | None = None,
-    ) -> None:
+    def __init__(self, prepared: Prepared, table: NDArray[np.int32], beside: Beside | None = None) -> None:
         components = prepared.components
         self.first = np.concatenate([[0], np.cumsum(components.counts)])
         self.node_first = np.array(components.nodes.offsets)
@@ -151,10 +156,7 @@ class Inputs:
             len(components.counts),
             prepared.inputs,
             Places(table),
-            component_stats=component_stats,
-            subgraph_stats=subgraph_stats,
-            known=known,
-            baseline_scores=baseline_scores,
+            beside or Beside(),
         )
         self._hold(whole)
 
@@ -203,10 +205,7 @@ class Inputs:
             subgraph=owner,
             num_subgraphs=len(rows),
             channels=self.stacks.pick(components),
-            component_stats=rows_of(whole.component_stats, components),
-            subgraph_stats=rows_of(whole.subgraph_stats, rows),
-            known=rows_of(whole.known, components),
-            baseline_scores=rows_of(whole.baseline_scores, rows),
+            beside=whole.beside.pick(components, rows),
             spare=positions.spare,
         )
 
@@ -288,11 +287,6 @@ class BatchPositions:
         return self.joined.pin_memory() if torch.cuda.is_available() else self.joined
 
 
-def rows_of(values: Any, rows: Any) -> Any:
-    """Some rows of an array, or None if there is none."""
-    return None if values is None else values[rows]
-
-
 def spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All items of the chosen rows of a ragged layout, and for each the place of its row in ``rows``."""
     lengths = first[rows + 1] - first[rows]
@@ -306,7 +300,7 @@ class StreamedInputs:
     """Prepared subgraphs; :meth:`batch` reads some.
 
     Args:
-        prepared, component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
+        prepared, beside: as for :class:`Inputs`.
         anchor_nodes: the nodes of shared anchors and walks, sorted, as the network has them.
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
@@ -319,10 +313,7 @@ class StreamedInputs:
     table: NDArray[np.int32] | None = None
     vectors: Lookup | None = None
     features: Lookup | None = None
-    component_stats: NDArray[np.float32] | None = None
-    subgraph_stats: NDArray[np.float32] | None = None
-    known: NDArray[np.int64] | None = None
-    baseline_scores: NDArray[np.float32] | None = None
+    beside: Beside = Beside()
     device: torch.device = _CPU
 
     def __len__(self) -> int:
@@ -346,10 +337,7 @@ class StreamedInputs:
             len(rows),
             inputs,
             Places(own, first=len(self.anchor_nodes)),
-            component_stats=rows_of(self.component_stats, components),
-            subgraph_stats=rows_of(self.subgraph_stats, rows),
-            known=rows_of(self.known, components),
-            baseline_scores=rows_of(self.baseline_scores, rows),
+            self.beside.pick(components, rows),
             rows=None if self.table is None else np.searchsorted(self.table, numbered),
             vectors=None if self.vectors is None else self.vectors(numbered),
             features=None if self.features is None else self.features(numbered),

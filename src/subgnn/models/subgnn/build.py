@@ -26,7 +26,7 @@ from subgnn.kernels.draws import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
-from subgnn.models.subgnn.batches import StreamedInputs
+from subgnn.models.subgnn.batches import Beside, StreamedInputs
 from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
@@ -224,7 +224,7 @@ def build_inputs(
 ) -> Inputs | StreamedInputs:
     """Measured subgraphs as a network takes them; ``lookup`` gives the vectors that batches carry."""
     prepared, standards, known = measured.prepared, spec.standards, spec.component_keys
-    given: dict[str, Any] = {"baseline_scores": measured.scores}
+    given: dict[str, Any] = {"scores": measured.scores}
     if len(known):  # for each component the row of its learned initial state; 0 for those not met in training
         keys = _keys(prepared.components.nodes)
         places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
@@ -232,15 +232,18 @@ def build_inputs(
     if "component" in standards:
         given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, measured.subgraphs))
+    beside = Beside(**given)
     if table.access == "whole":
-        return Inputs(prepared, table.nodes, **given).to(device)
+        return Inputs(prepared, table.nodes, beside).to(device)
 
     def features(nodes: NDArray[np.int32]) -> NDArray[np.float32]:
         return standards["feature"](feature_rows(graph, nodes))
 
-    given |= {
-        "table": table.nodes if table.access == "rows" else None,
-        "vectors": lookup if table.access == "carried" and has_embeddings(spec) else None,
-        "features": features if "feature" in standards else None,
-    }
-    return StreamedInputs(prepared, anchor_nodes(spec), **given).to(device)
+    return StreamedInputs(
+        prepared,
+        anchor_nodes(spec),
+        table=table.nodes if table.access == "rows" else None,
+        vectors=lookup if table.access == "carried" and has_embeddings(spec) else None,
+        features=features if "feature" in standards else None,
+        beside=beside,
+    ).to(device)

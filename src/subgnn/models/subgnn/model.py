@@ -186,14 +186,14 @@ class SubGNN(nn.Module):
         """Start the free vectors of components at z^(0), from batches of the training split."""
         states = cast(Tensor, self.component_states)
         for batch in batches:
-            states[cast(Tensor, batch.known)] = self.component_vectors(batch, self.node_vectors(batch))
+            states[cast(Tensor, batch.beside.known)] = self.component_vectors(batch, self.node_vectors(batch))
 
     def initial_states(self, batch: Batch, initial: Tensor) -> list[Tensor]:
         """h^(0) (C, d) by channel: z^(0), or the free vector of a training component where the state is the output."""
-        if self.component_states is None or batch.known is None:
+        if self.component_states is None or batch.beside.known is None:
             return [initial for _ in self.channels]
-        own = functional.embedding(batch.known, self.component_states, padding_idx=0)
-        free = torch.where(batch.known[:, None] > 0, own.to(initial.dtype), initial)
+        own = functional.embedding(batch.beside.known, self.component_states, padding_idx=0)
+        free = torch.where(batch.beside.known[:, None] > 0, own.to(initial.dtype), initial)
         return [free if channel_of(channel).output == "state" else initial for channel in self.channels]
 
     def anchor_vectors(self, nodes: Tensor) -> list[list[Tensor]]:
@@ -240,18 +240,18 @@ class SubGNN(nn.Module):
             state = one.subchannel(one.gamma, one.anchors, one.own, states[channel], present)
             states[channel] = states[channel] if state is None else state
             z += [part for part in (state, output) if part is not None]
-        if batch.component_stats is not None:
-            z.append(batch.component_stats)
+        if batch.beside.component_stats is not None:
+            z.append(batch.beside.component_stats)
         return torch.cat(z, dim=1)
 
     def read_out(self, batch: Batch, z: Tensor) -> Tensor:
         """z_S (n, width) from the z_c of its components, beside the scores of a corrected baseline, if any."""
         n = batch.num_subgraphs
         vectors = [segment_reduce(z, batch.subgraph, n + batch.spare, self.settings.readout)[:n]]
-        if batch.subgraph_stats is not None:
-            vectors.append(batch.subgraph_stats)
+        if batch.beside.subgraph_stats is not None:
+            vectors.append(batch.beside.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
-        return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
+        return embedded if batch.beside.scores is None else torch.cat([embedded, batch.beside.scores], dim=1)
 
     def embed(self, batch: Batch, nodes: Tensor | None = None, anchors: list[list[Tensor]] | None = None) -> Tensor:
         """z_S (n, width), the vector of each subgraph and the head's input; vectors that are given are not computed."""
