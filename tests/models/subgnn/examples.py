@@ -44,7 +44,6 @@ def build_model(
     seed: int = 0,
     features: str = "none",
     num_known: int = 0,
-    stats: int = 0,
     **settings: object,
 ) -> tuple[SubGNN, np.ndarray]:
     """A model in double precision, without dropout, over the touched nodes; components' learned states are random."""
@@ -59,10 +58,7 @@ def build_model(
         settings=ModelSettings(**{"layers": prepared.frame.layers, "head": (6, 5), "dropout": 0.0} | settings),
         num_outputs=outputs,
         extras=Extras(
-            features=None if features == "none" else torch.randn(len(nodes), 5),
-            dim=dim,
-            num_known=num_known,
-            num_stats=(stats, stats),
+            features=None if features == "none" else torch.randn(len(nodes), 5), dim=dim, num_known=num_known
         ),
     )
     if model.component_states is not None:

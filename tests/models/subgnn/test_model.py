@@ -32,12 +32,12 @@ def states_of_some(prepared):
     return known, np.array([known.get(nodes, 0) for nodes in sets], np.int64)
 
 
-def compare(prepared, *, known_components=False, stats=0, **options) -> None:
+def compare(prepared, *, known_components=False, **options) -> None:
     known, rows = states_of_some(prepared) if known_components else ({}, None)
-    model, nodes = build_model(prepared, num_known=len(known), stats=stats, **options)
+    model, nodes = build_model(prepared, num_known=len(known), **options)
     rng = np.random.default_rng(0)
     counts = (len(prepared.components.nodes), len(prepared.components.counts))
-    drawn = [rng.normal(size=(count, stats)) for count in counts] if stats else None
+    drawn = [rng.normal(size=(count, 8)) for count in counts] if model.num_stats else None
     beside = Beside(*(drawn or (None, None)), known=rows)
     inputs = Inputs(prepared, nodes, beside)
     compare_with_naive(model, inputs.whole, naive.forward(model, prepared, nodes, known=known, stats=drawn))
@@ -63,7 +63,7 @@ OPTIONS = [
     {"hidden_norm": "batch", "readout": "mean", "known_components": True},
     {"features": "beside"},
     {"features": "instead", "component_init": "max", "known_components": True},
-    {"known_components": True, "stats": 3},
+    {"known_components": True, "topology": True},
 ]
 
 
@@ -171,7 +171,7 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
 def test_parts_are_the_columns_they_say(options):
     _, prepared = prepare_example(2)
     # Offsets and statistics of the inputs are left out: they change no column's part.
-    options = {key: value for key, value in options.items() if key not in ("known_components", "stats")}
+    options = {key: value for key, value in options.items() if key not in ("known_components", "topology")}
     model, nodes = build_model(prepared, **options | {"norm": "none"})
     parts = model.parts()
     columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))

@@ -145,7 +145,6 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
             rows[np.searchsorted(table.nodes, spec.table_nodes)] = weights["table"].numpy()
     if whole and "feature" in standards:
         features = torch.from_numpy(standards["feature"](feature_rows(graph, table.nodes)))
-    widths = {name: len(standard.mean) for name, standard in standards.items()}
     network = SubGNN(
         None if rows is None else torch.from_numpy(rows) if whole else torch.empty(0, spec.embeddings.dim),
         table.nodes if whole else anchor_nodes(spec),
@@ -157,10 +156,9 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
             trainable=spec.embeddings.trainable,
             dim=spec.embeddings.dim,
             features=features,
-            num_features=0 if whole else widths.get("feature", 0),
+            num_features=0 if whole or "feature" not in standards else len(standards["feature"].mean),
             carried=not whole and has_embeddings(spec),
             num_known=len(spec.component_keys),
-            num_stats=(widths.get("component", 0), widths.get("subgraph", 0)),
         ),
     )
     if not whole and rows is not None:

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from subgnn.channels.channel import PatchAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
+from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import ChannelSettings, ModelSettings
 from subgnn.models.heads import Head
 from subgnn.models.subgnn.batches import Batch
@@ -73,7 +74,6 @@ class Extras:
         num_features: F, if batches hold the features of their nodes.
         carried: whether batches hold the embeddings of their nodes, so that there is no table.
         num_known: number of components that the neighborhood channel starts at a learned vector.
-        num_stats: widths of the topology channel's inputs, of components and of subgraphs; 0 without it.
     """
 
     trainable: bool = True
@@ -82,7 +82,6 @@ class Extras:
     num_features: int = 0
     carried: bool = False
     num_known: int = 0
-    num_stats: tuple[int, int] = (0, 0)
 
 
 class SubGNN(nn.Module):
@@ -118,10 +117,9 @@ class SubGNN(nn.Module):
     ) -> None:
         super().__init__()
         extras = Extras() if extras is None else extras
-        features, num_component_stats, num_subgraph_stats = extras.features, *extras.num_stats
-        dim = extras.dim if table is None else table.shape[1]
-        self.settings, self.channels = settings, tuple(channels)
-        self.dim, self.num_stats = dim, extras.num_stats
+        features, dim = extras.features, extras.dim if table is None else table.shape[1]
+        self.settings, self.channels, self.dim = settings, tuple(channels), dim
+        self.num_stats = NODE_SET_STATISTICS if settings.topology else 0  # of components, and of subgraphs
         self.num_scores = 0 if settings.baseline == "none" else num_outputs
         self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=extras.trainable)
         # Not stored in checkpoints: the graph has them.
@@ -140,9 +138,8 @@ class SubGNN(nn.Module):
         self.layers = nn.ModuleList(
             nn.ModuleList(SubchannelLayer(dim, state=state, norm=norm) for state in states) for _ in shared
         )
-        width = (dim if settings.initial else 0) + num_component_stats
-        width += layers_width(self.channels, dim, layers=len(shared))
-        width += num_subgraph_stats
+        width = (dim if settings.initial else 0) + layers_width(self.channels, dim, layers=len(shared))
+        width += 2 * self.num_stats
         self.norm = BatchNorm(width) if settings.norm == "batch" else nn.Identity()
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
@@ -152,10 +149,10 @@ class SubGNN(nn.Module):
         dim = self.dim
         of_channels = [(c.name, subchannel_width(c, dim)) for c in self.channels]
         widths = [("z0", dim if self.settings.initial else 0), *of_channels * len(self.layers)]
-        widths.append(("topology", self.num_stats[0]))
+        widths.append(("topology", self.num_stats))
         found: dict[str, list[slice]] = {}
         begin = 0
-        for name, width in [*widths, ("topology", self.num_stats[1]), ("baseline", self.num_scores)]:
+        for name, width in [*widths, ("topology", self.num_stats), ("baseline", self.num_scores)]:
             if width:
                 found.setdefault(name, []).append(slice(begin, begin + width))
             begin += width
