@@ -277,7 +277,7 @@ def test_files_of_the_page_are_served_and_not_again(asking):
 
 
 def test_a_mistake_of_ours_is_500_and_says_nothing_more(asking, monkeypatch):
-    monkeypatch.setattr(type(served()), "predict", lambda *_: 1 // 0)
+    monkeypatch.setattr(type(served()), "predict_or_embed", lambda *_: 1 // 0)
     answer = post(asking, "predict", {"subgraphs": [["#0"]]})
     assert answer.status_code == 500
     assert "ZeroDivision" not in answer.text

@@ -53,7 +53,8 @@ def test_answers_are_those_of_each_alone(monkeypatch):
     answers, sizes = ask_together(monkeypatch, ROWS)
     assert sizes == [32, 8]  # blocks of walks are full
     for rows, answer in zip(ROWS, answers, strict=True):
-        alone = served().predict(rows, *subgraphs_of(served().index, rows), PredictOptions())["predictions"]
+        given = subgraphs_of(served().index, rows)
+        alone = served().predict_or_embed(rows, *given, PredictOptions())["predictions"]
         found = json.loads(answer)
         assert found["run"] == "small"
         assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]
@@ -64,7 +65,7 @@ def test_answers_are_those_of_each_alone(monkeypatch):
 def test_vectors_are_those_of_each_alone(monkeypatch):
     answers, _ = ask_together(monkeypatch, ROWS, options=None)
     for rows, answer in zip(ROWS, answers, strict=True):
-        alone = served().embed(subgraphs_of(served().index, rows)[0])
+        alone = served().predict_or_embed(rows, *subgraphs_of(served().index, rows), None)
         found = json.loads(answer)
         assert (found["run"], found["width"], found["dropped"]) == ("small", alone["width"], [[], []])
         np.testing.assert_allclose(found["vectors"], alone["vectors"], atol=2e-6)

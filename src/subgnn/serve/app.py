@@ -38,7 +38,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from subgnn.errors import UserError
 from subgnn.serve.limits import JSON, Deadline, Limits, Refusal
 from subgnn.serve.monitoring import Metrics, log
-from subgnn.serve.routes import AppState, OpenRuns, graphs, health, invalid, not_json, router
+from subgnn.serve.routes import AppState, OpenRuns, health, invalid, not_json, router
 from subgnn.serve.runs import ServedRun
 from subgnn.versions import __version__
 
@@ -160,7 +160,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.serving = state
-    for part in (router, health, graphs, page):  # in the order that paths are compared in
+    for part in (router, health, page):  # in the order that paths are compared in
         app.include_router(part)
     for kind in (Refusal, UserError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _error_response)

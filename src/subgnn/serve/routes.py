@@ -108,7 +108,6 @@ def invalid(found: Any) -> Refusal:
 
 
 health = APIRouter(tags=["server"])
-graphs = APIRouter(tags=["server"], responses=_RESPONSES)
 router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_RESPONSES, route_class=BodyRoute)
 
 
@@ -129,9 +128,7 @@ class AppState:
     def use(self, runs: dict[str, ServedRun]) -> None:
         """Answer with these runs from now on; a request that has begun goes on with the run that it has."""
         self.runs = runs
-        self.batchers, self.embedders = (
-            {name: PredictionBatcher(run, self.limits) for name, run in runs.items()} for _ in range(2)
-        )
+        self.batchers = {name: PredictionBatcher(run, self.limits) for name, run in runs.items()}
 
     async def replace_graph(self) -> dict[str, ServedRun]:
         """Read the graph again, and answer on it once all runs are open; if that fails, the old one stays."""
@@ -224,13 +221,21 @@ async def answer_each(
 
 
 async def answer_together(
-    request: Request, run: ServedRun, body: schemas.Subgraphs, options: PredictOptions | None, *, size: int
+    request: Request, run: ServedRun, body: schemas.Subgraphs, options: PredictOptions | None = None
 ) -> Response:
-    """Predict a few subgraphs, or without options compute their vectors, together with those of other requests."""
-    state, deadline, drop = state_of(request), request.scope["deadline"], body.unknown == "drop"
-    batcher, lane = (state.embedders if options is None else state.batchers)[run.name], state.lanes.quick
-    content = await batcher.answer(body.subgraphs, options, nodes=size, lane=lane, deadline=deadline, drop=drop)
-    return counted(request, run, content, subgraphs=len(body.subgraphs))
+    """Predict subgraphs, or without options compute their vectors; a few together with those of other requests."""
+    state, deadline, rows, drop = state_of(request), request.scope["deadline"], body.subgraphs, body.unknown == "drop"
+    size = check_size(rows, state.limits)
+    lane = lane_for(request, size)
+    if lane is not state.lanes.quick:
+
+        def work() -> Any:
+            return run.predict_or_embed(rows, *subgraphs_of(run.index, rows, drop=drop), options)
+
+        return await answer(request, run, work, lane=lane, subgraphs=len(rows))
+    batcher = state.batchers[run.name]
+    content = await batcher.answer(rows, options, nodes=size, lane=lane, deadline=deadline, drop=drop)
+    return counted(request, run, content, subgraphs=len(rows))
 
 
 @health.get("/health", response_model=schemas.Health)
@@ -253,7 +258,7 @@ async def metrics(request: Request) -> Response:
     return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-@graphs.post("/api/graph", response_model=schemas.ReplacedGraph)
+@health.post("/api/graph", response_model=schemas.ReplacedGraph, responses=_RESPONSES)
 async def replace_graph(request: Request) -> Any:
     """Read the graph of --graph again, and answer on it; requests that have begun finish on the graph before."""
     found = await state_of(request).replace_graph()
@@ -310,17 +315,8 @@ async def resolve_nodes(request: Request, run: Run, body: schemas.NodesToResolve
 @router.post("/{run}/predict", response_model=schemas.Predictions)
 async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) -> Any:
     """Predict the labels of subgraphs, including ones that are not in the dataset."""
-    rows, state, drop = body.subgraphs, state_of(request), body.unknown == "drop"
-    size = check_size(rows, state.limits)
-    lane = lane_for(request, size)
     options = PredictOptions(coverage=body.coverage, coverage_by_class=body.coverage_by_class, min_known=body.min_known)
-    if lane is not state.lanes.quick:
-
-        def work() -> Any:
-            return run.predict(rows, *subgraphs_of(run.index, rows, drop=drop), options)
-
-        return await answer(request, run, work, lane=lane, subgraphs=len(rows))
-    return await answer_together(request, run, body, options, size=size)
+    return await answer_together(request, run, body, options)
 
 
 _TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
@@ -396,10 +392,7 @@ async def table(
 @router.post("/{run}/embed", response_model=schemas.Vectors)
 async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Compute the vector of each subgraph, as the head receives it."""
-    size = check_size(body.subgraphs, state_of(request).limits)
-    if lane_for(request, size) is state_of(request).lanes.quick:
-        return await answer_together(request, run, body, None, size=size)
-    return await answer_each(request, run, body, run.embed, size=size)
+    return await answer_together(request, run, body)
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)

@@ -1,7 +1,7 @@
 """Open trained runs for serving, and answer requests about them."""
 
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -164,13 +164,11 @@ class ServedRun:
             places = places[sizes <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
             if len(places):
                 # Sorting by the number of earlier ones with the same label gives each class its turn.
-                seen: Counter[tuple[str, ...]] = Counter()
-                turns = []
+                by_label = defaultdict(list)
                 for place in places.tolist():
-                    label = tuple(_labels(subgraphs, place))
-                    turns.append((seen[label], place))
-                    seen[label] += 1
-                return [self._described(place) | {"split": split} for _, place in sorted(turns)[:_EXAMPLES]]
+                    by_label[tuple(_labels(subgraphs, place))].append(place)
+                turns = sorted(turn for some in by_label.values() for turn in enumerate(some))
+                return [self._described(place) | {"split": split} for _, place in turns[:_EXAMPLES]]
         return []
 
     def _described(self, place: int) -> dict[str, Any]:
@@ -187,14 +185,17 @@ class ServedRun:
             "names": [self.index.name(node) for node in shown],
         }
 
-    def predict(
+    def predict_or_embed(
         self,
         given: Sequence[Sequence[int | str]],
         subgraphs: Ragged,
         dropped: Sequence[Sequence[str]],
-        options: PredictOptions,
+        options: PredictOptions | None,
     ) -> dict[str, Any]:
-        """Labels and probabilities, or values; ``given`` are the nodes as they were written, for records."""
+        """Labels and probabilities, or values; without options vectors. For records, ``given`` are nodes as written."""
+        if options is None:
+            vectors = self.predictor.embeddings(subgraphs)
+            return {"run": self.name, "width": vectors.shape[1], "vectors": vectors.tolist(), "dropped": list(dropped)}
         spec, scores = self.predictor.spec, self.predictor.probabilities(subgraphs)
         if self.drift is not None:
             self.drift.add(subgraphs, scores)
@@ -220,10 +221,6 @@ class ServedRun:
                 | {"known": len(nodes), "new": len(dropped[i]), "note": notes[i]}
             )
         return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
-
-    def embed(self, subgraphs: Ragged) -> dict[str, Any]:
-        vectors = self.predictor.embeddings(subgraphs)
-        return {"run": self.name, "width": vectors.shape[1], "vectors": [[float(x) for x in row] for row in vectors]}
 
     def explain(self, given: Sequence[Sequence[int | str]], subgraphs: Ragged) -> dict[str, Any]:
         """Explanations of predictions; ``given`` are the nodes as they were written, for records."""

@@ -247,12 +247,10 @@ class PredictionBatcher:
         for options, group in groups.items():
             values = np.concatenate([rows.values for _, rows, _ in group])
             rows = Ragged.from_lengths(values, np.concatenate([rows.lengths for _, rows, _ in group]))
-            if options is None:
-                what, found = "vectors", self._run.embed(rows)
-            else:
-                given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
-                unknown = [one for _, _, dropped in group for one in dropped]
-                what, found = "predictions", self._run.predict(given, rows, unknown, options)
+            given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
+            unknown = [one for _, _, dropped in group for one in dropped]
+            found = self._run.predict_or_embed(given, rows, unknown, options)
+            what = "vectors" if options is None else "predictions"
             answers = iter(found[what])
             for waiting, _, dropped in group:
                 own = {what: list(islice(answers, len(dropped))), "dropped": dropped}
