@@ -298,7 +298,7 @@ def _backward(
             n, at = min(sizes[step] - block, end - block, _BLOCK), first[step] + block
             if n <= 0:
                 continue
-            m = min(sizes[before] - block, n) if 0 <= before < longest else 0
+            m = max(0, min(sizes[before] - block, n)) if 0 <= before < longest else 0
             earlier = first[before] + block if m > 0 else 0
             _add(of_states[(block if summed else at) * width :], of_h, n * width)
             _tanh(cells[at * width :], t, n * width)

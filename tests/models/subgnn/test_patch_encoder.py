@@ -70,7 +70,7 @@ def test_compiled_totals_and_gradients_equal_torch_in_double_precision(lengths, 
 
 
 @pytest.mark.parametrize(("d", "layers"), [(1, 1), (32, 3), (40, 2)])
-@pytest.mark.parametrize("lengths", [600 * [3], [i % 7 for i in range(500)], 19 * [0] + [3]])
+@pytest.mark.parametrize("lengths", [600 * [3], [i % 7 for i in range(500)], 1200 * [1] + 8 * [6], 19 * [0] + [3]])
 def test_compiled_totals_of_many_walks_equal_torch(lengths, d, layers):
     check_compiled(lengths, d, layers)
 
