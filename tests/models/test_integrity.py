@@ -15,9 +15,10 @@ from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe
 from subgnn.result import RESULTS
-from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import encode_arrays, read_arrays, save_state, write_parts
 from subgnn.training.options import Callbacks
-from subgnn.training.run import load_progress, save_progress
+from subgnn.training.run import PROGRESS as FORMAT
+from subgnn.training.run import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST
 from tests.training.examples import dataset, recipe
 
@@ -230,7 +231,7 @@ PROGRESS = [
 def test_progress_that_does_not_fit_is_refused(change, interrupted):
     content = load_progress(interrupted / LAST)
     change(content)
-    save_progress(content, interrupted / LAST)
+    save_state(content, interrupted / LAST, FORMAT)
     with pytest.raises(UserError, match=r"saved progress does not fit the run; remove .* to start from the beginning"):
         go_on(interrupted)
 
@@ -239,7 +240,7 @@ def test_progress_that_does_not_fit_is_refused(change, interrupted):
 def test_progress_that_lacks_a_part_is_not_gone_on_with(name, interrupted):
     content = load_progress(interrupted / LAST)
     del content[name]
-    save_progress(content, interrupted / LAST)
+    save_state(content, interrupted / LAST, FORMAT)
     with pytest.warns(DataWarning, match="the run starts from the beginning"):
         go_on(interrupted)
 

@@ -20,18 +20,11 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe
 from subgnn.models.subgnn.layer import BatchNorm
 from subgnn.task import task_of
-from subgnn.training.devices import (
-    GlobalDropout,
-    Ranks,
-    current_ranks,
-    global_modules,
-    part_of_loss,
-    share_of,
-    use_global_batch,
-)
+from subgnn.training.devices import GlobalDropout, Ranks, current_ranks, part_of_loss, share_of, use_global_batch
 from subgnn.training.options import RunOptions
 from subgnn.training.run import check_ranks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.steps import Steps
 from tests.cli.command import call
 
 from .examples import dataset
@@ -165,4 +158,4 @@ def test_a_model_that_follows_computes_the_same_alone():
     torch.manual_seed(0)
     torch.testing.assert_close(model(x), expected)
     assert list(model.state_dict()) == names
-    assert len(global_modules(model)) == 3
+    assert len(Steps(model, None, None).of_batch) == 3

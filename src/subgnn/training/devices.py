@@ -222,9 +222,3 @@ def use_global_batch(model: nn.Module) -> None:
                 norm = GlobalBatchNorm(child.num_features, eps=child.eps, momentum=child.momentum)
                 norm.load_state_dict(child.state_dict())
                 module.add_module(name, norm.to(child.weight.device))
-
-
-def global_modules(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm]:
-    """The modules whose ``share`` must be set before each step."""
-    kinds = (GlobalDropout, GlobalBatchNorm)
-    return [module for module in model.modules() if isinstance(module, kinds)]

@@ -186,7 +186,6 @@ def fit(
 
 
 def _fit_all(candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks) -> list[Progress]:
-    """Fit the candidates in turn, from the state that a hook gives."""
     with hooks.fitting() as before:
         fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
 

@@ -198,8 +198,6 @@ def learning_curve(
             part = part_of(pool, splits, share, f"learning curve/{i}")
             jobs += [(entry, part) for entry, _ in members]
     found = iter(zip(jobs, fit_many(jobs), strict=True))
-    place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
-    place[pool.judged] = np.arange(len(pool.judged))
     curves: list[tuple[float, Floats]] = []
     for _ in SHARES:
         mixed, labels, whole = np.zeros_like(full), 0, True
@@ -208,7 +206,7 @@ def learning_curve(
                 (_, part), predictions = next(found)
                 whole &= predictions is not None
                 if predictions is not None:
-                    mixed[place[splits == HELD_OUT]] += weight * predictions
+                    mixed[np.searchsorted(pool.judged, np.flatnonzero(splits == HELD_OUT))] += weight * predictions
             labels += int((part < HELD_OUT).sum())
         curves += [(labels / len(plans), mixed)] if whole else []
     if not whole:

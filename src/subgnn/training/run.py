@@ -38,7 +38,7 @@ from subgnn.training.options import Callbacks, RunOptions, TrainedRun
 from subgnn.training.portfolio_run import train_portfolio
 
 SECONDS_BETWEEN_SAVES = 10.0
-_PROGRESS = Format(
+PROGRESS = Format(
     name="subgnn-progress",
     noun="saved progress",
     make="an interrupted run leaves one",
@@ -147,9 +147,8 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
     """The result of a finished run; the first rank tidies up, and writes the page if it is missing."""
     out = options.out
     page_missing = options.write_page is not None and not (out / run_dir.PAGE).is_file()
-    left = any(
-        path.name == run_dir.LAST or path.name.startswith(".") for path in out.iterdir()
-    )  # by a process that was killed
+    # By a process that was killed.
+    left = any(path.name == run_dir.LAST or path.name.startswith(".") for path in out.iterdir())
     if first and (page_missing or left):
         with locked_folder(out):
             remove_leftovers(out)
@@ -270,9 +269,8 @@ class Recorder:
         if fabric.world_size > 1:  # all stop together
             stop = bool(fabric.all_reduce(torch.tensor(float(stop), device=fabric.device), reduce_op="sum") > 0)
         if fabric.is_global_zero and (due or stop):
-            save_progress(
-                state() | {"metrics": self._text, "devices": fabric.world_size}, self._options.out / run_dir.LAST
-            )
+            content = state() | {"metrics": self._text, "devices": fabric.world_size}
+            save_state(content, self._options.out / run_dir.LAST, PROGRESS)
             self._saved_at = time.monotonic()
         if stop:
             raise KeyboardInterrupt
@@ -288,15 +286,10 @@ class Recorder:
         self._text += line
 
 
-def save_progress(state: dict[str, Any], path: Path) -> None:
-    """Write the state that ``--resume`` needs."""
-    save_state(state, path, _PROGRESS)
-
-
 def load_progress(path: Path) -> dict[str, Any]:
-    """Read the state that :func:`save_progress` wrote."""
-    content = load_state(path, _PROGRESS)
+    """Read the state that :class:`Recorder` saved."""
+    content = load_state(path, PROGRESS)
     for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
         if not isinstance(content.get(name), kind):
-            raise Damaged(f"'{name}' is missing or malformed", where=str(path), hint=_PROGRESS.again)
+            raise Damaged(f"'{name}' is missing or malformed", where=str(path), hint=PROGRESS.again)
     return content

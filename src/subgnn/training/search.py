@@ -124,7 +124,6 @@ class Search:
         return [fold for fold in range(len(self._of(0))) if (0, fold) not in entry.folds]
 
     def _cost(self, entry: Entry) -> float:
-        """Seconds of the fits of a candidate to folds that are missing."""
         return len(self._missing(entry)) * entry.fit_seconds
 
     def _has_time(self, entries: Sequence[Entry]) -> bool:
@@ -179,33 +178,23 @@ class Search:
 
     def _finish(self, entry: Entry, repeat: int = 0) -> None:
         """Put the predictions of all complete repeats together, if the last one is complete."""
-        if not all((repeat, i) in entry.folds for i in range(len(self._of(repeat)))):
+        counts = {one: len(splits) for one, splits in self._splits.items()}
+        complete = [one for one, count in counts.items() if all((one, i) in entry.folds for i in range(count))]
+        if repeat not in complete:
             return
-        pool = self.fits.pool
-        place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
-        place[pool.judged] = np.arange(len(pool.judged))
-        repeats = []
-        for repeat, splits in self._splits.items():
-            folds = [entry.folds.get((repeat, i)) for i in range(len(splits))]
-            if any(fold is None for fold in folds):
-                continue
-            rows = np.zeros((len(pool.judged), max(1, pool.subgraphs.num_classes)), np.float32)
-            for split, fold in zip(splits, folds, strict=True):
-                rows[place[split == HELD_OUT]] = fold.predictions  # type: ignore[union-attr]
-            repeats.append(rows)
-        found = np.stack(repeats)
+        found = np.stack([self.predicted(entry, counts[one], one)[1] for one in complete])
         if not np.isfinite(found).all():
             entry.dropped, entry.predictions = "failed: a prediction is not a finite number", None
             return
         entry.predictions = found
         self.on_judged(entry)
 
-    def predicted(self, entry: Entry, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def predicted(self, entry: Entry, count: int, repeat: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The judged subgraphs of the first folds, by their places, and what a candidate predicts for them."""
-        pool, splits = self.fits.pool, self._of(0)[:count]
+        splits = self._of(repeat)[:count]
         rows = np.concatenate([np.flatnonzero(one == HELD_OUT) for one in splits])
-        found = np.concatenate([np.asarray(entry.folds[0, i].predictions) for i in range(len(splits))])
-        places = np.searchsorted(pool.judged, rows)
+        found = np.concatenate([np.asarray(entry.folds[repeat, i].predictions) for i in range(len(splits))])
+        places = np.searchsorted(self.fits.pool.judged, rows)
         order = np.argsort(places)
         return places[order], found[order]
 
@@ -225,9 +214,9 @@ class Search:
         splits = self._of(0)
         left = (self.budget.left - self.reserve()) * min(self.fits.engine.slots, len(splits))
         options: dict[str, Any] = {"repeat": 0, "seconds": left / (len(splits) + _REFIT)}
-        missing = [i for i in range(len(splits)) if (0, i) not in entry.folds]
         checked = self._check(entry, 0)
-        for job, found in self.fits.map([self.fits.job(entry, splits[i], fold=i, **options) for i in missing]):
+        jobs = [self.fits.job(entry, splits[i], fold=i, **options) for i in self._missing(entry)]
+        for job, found in self.fits.map(jobs):
             if entry.dropped:
                 break
             self._receive(entry, job, found)

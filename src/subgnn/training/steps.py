@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import warn
 from subgnn.models.examples import Examples, PaddableSource, outputs_of, single_precision
 from subgnn.task import task_of
-from subgnn.training.devices import Fabric, global_modules, part_of_loss, share_of
+from subgnn.training.devices import Fabric, GlobalBatchNorm, GlobalDropout, part_of_loss, share_of
 
 _WARM_UP = 3  # steps that run directly before one is captured
 
@@ -40,24 +40,20 @@ class Fitting:
         return self.settings.batch_size * int(self.fabric.world_size)
 
 
-@dataclass(slots=True)
 class Steps:
     """Steps on batches of the given examples; a call returns the loss, on several ranks this rank's part of it."""
 
-    model: Any
-    optimizer: Any
-    fitting: Fitting
-    global_modules: list[Any] = field(init=False)
-    parameters: list[nn.Parameter] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.global_modules, self.parameters = global_modules(self.model), list(self.model.parameters())
+    def __init__(self, model: Any, optimizer: Any, fitting: Fitting) -> None:
+        self.model, self.optimizer, self.fitting = model, optimizer, fitting
+        self.parameters = list(model.parameters())
+        # Their share is set before each step.
+        self.of_batch = [one for one in model.modules() if isinstance(one, (GlobalDropout, GlobalBatchNorm))]
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs, divided among the ranks."""
         fabric, examples = self.fitting.fabric, self.fitting.examples
         share = share_of(len(rows), fabric.global_rank, fabric.world_size)
-        for module in self.global_modules:
+        for module in self.of_batch:
             module.share = share
         targets = examples.targets[torch.from_numpy(rows).to(fabric.device)]
         part = part_of_loss(share, targets, task=examples.task, weights=examples.weights, size=fabric.world_size)
