@@ -1,5 +1,7 @@
 """Loops that are spread over threads, and the message that kernels are compiled."""
 
+from functools import partial
+
 import numba
 import numpy as np
 import pytest
@@ -8,10 +10,9 @@ from subgnn.kernels import arrays
 
 
 def test_an_error_in_one_piece_is_raised(monkeypatch):
-    monkeypatch.setattr(arrays, "compiled", lambda function: function)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
 
-    @arrays.compiled_parallel
+    @partial(arrays.compiled_parallel, compiler=lambda function: function)
     def divide(begin: int, end: int, values: list[int]) -> None:
         for i in range(begin, end):
             values[i] = 12 // values[i]

@@ -87,13 +87,15 @@ def read_only(_: Any, array: Any) -> Any:
     return array.copy(readonly=True)(array), generate
 
 
-def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:
+def compiled_parallel(
+    function: Callable[..., None], compiler: Callable[[Callable[..., Any]], Callable[..., Any]] = compiled
+) -> Callable[..., None]:
     """Compile a loop over the items ``begin`` to ``end - 1``, its first two arguments, and spread it over the threads.
 
     In place of the two, the result takes the number of items, or the bounds of pieces that are not to be divided.
     Threads are Python's: a parallel loop of Numba takes several times as long to compile.
     """
-    loop = compiled(function)
+    loop = compiler(function)
 
     @wraps(function)
     def spread(items: int | Array, *arguments: Any) -> None:

@@ -14,6 +14,7 @@ place.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numba
@@ -162,12 +163,6 @@ def _add(x: Array, out: Array, n: int) -> None:
 
 
 @compiled_fused
-def _clear(out: Array, n: int) -> None:
-    for j in range(n):
-        out[j] = _ZERO
-
-
-@compiled_fused
 def _copy(x: Array, out: Array, n: int) -> None:
     for j in range(n):
         out[j] = x[j]
@@ -196,7 +191,7 @@ class Kept(NamedTuple):
     states: Array
 
 
-@compiled_parallel
+@partial(compiled_parallel, compiler=compiled_fused)
 def forward(
     begin: int, end: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, totals: Array
 ) -> None:
@@ -206,54 +201,47 @@ def forward(
         inputs: (R, k). w: (2, 4, ...), panels of [W | b]^T (k + 1, d). u: (2, 4, ...), panels of U^T (d, d), both with
         the rows of g doubled. totals: (2, walks D), zeros.
     """
-    for piece in range(begin, end):
-        for reverse in range(2):
-            _forward(piece, reverse, inputs, steps, w[reverse], u[reverse], d, kept, totals[reverse])
-
-
-@compiled_fused
-def _forward(
-    piece: int, reverse: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, totals: Array
-) -> None:
     first, sizes, rows = steps
     k, longest, width = inputs.shape[1], len(sizes), -(-d // COLUMNS) * COLUMNS
-    begin, end = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
-    keep, states = kept.gates.shape[2] > 0, kept.states[reverse]
-    x = np.ones((_BLOCK + _ROWS, k + 1), np.float32)
-    gates, total = np.empty((4, _BLOCK * width), np.float32), np.empty((_BLOCK + _ROWS) * width, np.float32)
-    h, c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
-    t, flat_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1)
-    for block in range(begin, end, _BLOCK):
-        _clear(h, len(h))
-        _clear(c, len(c))
-        before = False
-        for s in range(longest):
-            step = longest - 1 - s if reverse else s
-            n, at = min(sizes[step] - block, end - block, _BLOCK), first[step] + block
-            if n <= 0:
-                continue
-            for row in range(n):
-                _copy(inputs[rows[at + row]], x[row], k)
-            for q in range(4):
-                _clear(total, n * width)
-                _multiply(total, width, flat_x, k + 1, _NEXT, w[q], COLUMNS, (k + 1) * COLUMNS, n, k + 1)
-                if before:
-                    _multiply(total, width, h, width, _NEXT, u[q], COLUMNS, d * COLUMNS, n, d)
-                _sigmoid(total, gates[q], n * width)
+    keep = kept.gates.shape[2] > 0
+    for number in range(2 * begin, 2 * end):
+        piece, reverse = number >> 1, number & 1
+        states = kept.states[reverse]
+        x = np.ones((_BLOCK + _ROWS, k + 1), np.float32)
+        gates, total = np.empty((4, _BLOCK * width), np.float32), np.empty((_BLOCK + _ROWS) * width, np.float32)
+        h, c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
+        t, flat_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1)
+        last = sizes[0] * (piece + 1) // PIECES
+        for block in range(sizes[0] * piece // PIECES, last, _BLOCK):
+            h[:] = c[:] = _ZERO
+            before = False
+            for s in range(longest):
+                step = longest - 1 - s if reverse else s
+                n, at = min(sizes[step] - block, last - block, _BLOCK), first[step] + block
+                if n <= 0:
+                    continue
+                for row in range(n):
+                    _copy(inputs[rows[at + row]], x[row], k)
+                for q in range(4):
+                    total[: n * width] = _ZERO
+                    _multiply(total, width, flat_x, k + 1, _NEXT, w[reverse, q], COLUMNS, (k + 1) * COLUMNS, n, k + 1)
+                    if before:
+                        _multiply(total, width, h, width, _NEXT, u[reverse, q], COLUMNS, d * COLUMNS, n, d)
+                    _sigmoid(total, gates[q], n * width)
+                    if keep:
+                        _copy(gates[q], kept.gates[reverse, q, at * width :], n * width)
+                _next_cell(gates[0], gates[1], gates[2], c, n * width)
+                _tanh(c, t, n * width)
+                _product(gates[3], t, h, n * width)
+                _add(h, totals[reverse, block * width :], n * width)
                 if keep:
-                    _copy(gates[q], kept.gates[reverse, q, at * width :], n * width)
-            _next_cell(gates[0], gates[1], gates[2], c, n * width)
-            _tanh(c, t, n * width)
-            _product(gates[3], t, h, n * width)
-            _add(h, totals[block * width :], n * width)
-            if keep:
-                _copy(c, kept.cells[reverse, at * width :], n * width)
-            if len(states):
-                _copy(h, states[at * width :], n * width)
-            before = True
+                    _copy(c, kept.cells[reverse, at * width :], n * width)
+                if len(states):
+                    _copy(h, states[at * width :], n * width)
+                before = True
 
 
-@compiled_parallel
+@partial(compiled_parallel, compiler=compiled_fused)
 def backward(
     begin: int, end: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, of_states: Array,
     of_inputs: Array, of_w: Array, of_u: Array, of_b: Array,
@@ -265,65 +253,53 @@ def backward(
         (2, walks D) for the sums over each walk. of_inputs: (steps, k). of_w: (PIECES, 2, 4, D K), K = padded(k).
         of_u: (PIECES, 2, 4, D D). of_b: (PIECES, 2, 4, D). The last three are zeros.
     """
-    for piece in range(begin, end):
-        for reverse in range(2):
-            _backward(
-                piece, reverse, inputs, steps, w[reverse], u[reverse], d, kept, of_states[reverse], of_inputs,
-                of_w[piece, reverse], of_u[piece, reverse], of_b[piece, reverse],
-            )  # fmt: skip
-
-
-@compiled_fused
-def _backward(
-    piece: int, reverse: int, inputs: Array, steps: Steps, w: Array, u: Array, d: int, kept: Kept, of_states: Array,
-    of_inputs: Array, of_w: Array, of_u: Array, of_b: Array,
-) -> None:  # fmt: skip
     first, sizes, rows = steps
-    k, longest, width = inputs.shape[1], len(sizes), of_b.shape[1]
-    begin, end = sizes[0] * piece // PIECES, sizes[0] * (piece + 1) // PIECES
-    cells, states, summed = kept.cells[reverse], kept.states[reverse], len(of_states) < len(kept.states[reverse])
-    wide = of_w.shape[1] // width
-    x, of_x = np.zeros((_BLOCK + _ROWS, wide), np.float32), np.empty((_BLOCK + _ROWS, wide), np.float32)
-    of_gates, of_biases = np.empty((4, (_BLOCK + _ROWS) * width), np.float32), np.zeros((4, _BLOCK * width), np.float32)
-    of_h, of_c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
-    t, flat_x, flat_of_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1), of_x.reshape(-1)
-    for block in range(begin, end, _BLOCK):
-        _clear(of_h, len(of_h))
-        _clear(of_c, len(of_c))
+    k, longest, width, summed = inputs.shape[1], len(sizes), of_b.shape[3], of_states.shape[1] < kept.states.shape[1]
+    wide = of_w.shape[3] // width
+    for number in range(2 * begin, 2 * end):
+        piece, reverse = number >> 1, number & 1
+        cells, states = kept.cells[reverse], kept.states[reverse]
+        x, of_x = np.zeros((_BLOCK + _ROWS, wide), np.float32), np.empty((_BLOCK + _ROWS, wide), np.float32)
+        of_gates = np.empty((4, (_BLOCK + _ROWS) * width), np.float32)
+        of_biases = np.zeros((4, _BLOCK * width), np.float32)
+        of_h, of_c = np.empty((_BLOCK + _ROWS) * width, np.float32), np.empty(_BLOCK * width, np.float32)
+        t, flat_x, flat_of_x = np.empty(_BLOCK * width, np.float32), x.reshape(-1), of_x.reshape(-1)
+        last = sizes[0] * (piece + 1) // PIECES
+        for block in range(sizes[0] * piece // PIECES, last, _BLOCK):
+            of_h[:] = of_c[:] = _ZERO
+            of_gates[:] = _ZERO
+            for s in range(longest):
+                step = s if reverse else longest - 1 - s
+                before = step + 1 if reverse else step - 1
+                n, at = min(sizes[step] - block, last - block, _BLOCK), first[step] + block
+                if n <= 0:
+                    continue
+                m = max(0, min(sizes[before] - block, n)) if 0 <= before < longest else 0
+                earlier = first[before] + block if m > 0 else 0
+                _add(of_states[reverse, (block if summed else at) * width :], of_h, n * width)
+                _tanh(cells[at * width :], t, n * width)
+                gates, earlier_cells = kept.gates[reverse, :, at * width :], cells[earlier * width :]
+                _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
+                for row in range(n):
+                    _copy(inputs[rows[at + row]], x[row], k)
+                of_h[: n * width] = _ZERO
+                flat_of_x[: n * wide] = _ZERO
+                for q in range(4):
+                    gate, of_w_q, of_u_q = of_gates[q], of_w[piece, reverse, q], of_u[piece, reverse, q]
+                    _add(gate, of_biases[q], n * width)
+                    _multiply(flat_of_x, wide, gate, width, _NEXT, w[reverse, q], COLUMNS, d * COLUMNS, n, d)
+                    _multiply(of_w_q, wide, gate, _NEXT, width, flat_x, wide, COLUMNS, d, n)
+                    if m > 0:
+                        _multiply(of_h, width, gate, width, _NEXT, u[reverse, q], COLUMNS, d * COLUMNS, n, d)
+                        _multiply(of_u_q, width, gate, _NEXT, width, states[earlier * width :], width, COLUMNS, d, m)
+                for row in range(n):
+                    if reverse:
+                        _add(of_x[row], of_inputs[at + row], k)
+                    else:
+                        _copy(of_x[row], of_inputs[at + row], k)
         for q in range(4):
-            _clear(of_gates[q], of_gates.shape[1])
-        for s in range(longest):
-            step = s if reverse else longest - 1 - s
-            before = step + 1 if reverse else step - 1
-            n, at = min(sizes[step] - block, end - block, _BLOCK), first[step] + block
-            if n <= 0:
-                continue
-            m = max(0, min(sizes[before] - block, n)) if 0 <= before < longest else 0
-            earlier = first[before] + block if m > 0 else 0
-            _add(of_states[(block if summed else at) * width :], of_h, n * width)
-            _tanh(cells[at * width :], t, n * width)
-            gates, earlier_cells = kept.gates[reverse, :, at * width :], cells[earlier * width :]
-            _of_gates(gates, t, of_h, earlier_cells, of_c, of_gates, n * width, m * width)
-            for row in range(n):
-                _copy(inputs[rows[at + row]], x[row], k)
-            _clear(of_h, n * width)
-            _clear(flat_of_x, n * wide)
-            for q in range(4):
-                gate = of_gates[q]
-                _add(gate, of_biases[q], n * width)
-                _multiply(flat_of_x, wide, gate, width, _NEXT, w[q], COLUMNS, d * COLUMNS, n, d)
-                _multiply(of_w[q], wide, gate, _NEXT, width, flat_x, wide, COLUMNS, d, n)
-                if m > 0:
-                    _multiply(of_h, width, gate, width, _NEXT, u[q], COLUMNS, d * COLUMNS, n, d)
-                    _multiply(of_u[q], width, gate, _NEXT, width, states[earlier * width :], width, COLUMNS, d, m)
-            for row in range(n):
-                if reverse:
-                    _add(of_x[row], of_inputs[at + row], k)
-                else:
-                    _copy(of_x[row], of_inputs[at + row], k)
-    for q in range(4):
-        for row in range(_BLOCK):
-            _add(of_biases[q, row * width :], of_b[q], width)
+            for row in range(_BLOCK):
+                _add(of_biases[q, row * width :], of_b[piece, reverse, q], width)
 
 
 @compiled_fused
