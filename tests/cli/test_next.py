@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from subgnn.cli.output import continuing_command
 from tests.cli.command import Call, call
 from tests.pages import ROOT
 
@@ -68,3 +69,10 @@ def test_the_shell_completes_commands_and_recipes(monkeypatch):
     assert complete("subgnn data con") == ["convert"]
     assert complete("subgnn pre") == ["predict", "pretrain", "prepare"]
     assert complete("subgnn train x --recipe bag") == ["bag", "bag-1hop"]
+
+
+def test_a_longer_time_replaces_the_one_that_was_too_short():
+    for given in (["--time", "20m"], ["--time=20m"], []):
+        words = ["train", "DIR", *given, "--out", "run"]
+        assert continuing_command(words, "40s") == "subgnn train DIR --out run --time 40s --resume"
+    assert continuing_command(["train", "DIR", "--time", "20m"]) == "subgnn train DIR --time 20m --resume"

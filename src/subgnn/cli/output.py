@@ -78,11 +78,14 @@ def command_line(words: Iterable[object]) -> str:
     return shlex.join(["subgnn", *map(str, words)])
 
 
-def continuing_command(words: Sequence[str]) -> str:
-    """The command that continues an interrupted one; empty if it would start again."""
+def continuing_command(words: Sequence[str], time: str = "") -> str:
+    """The command that continues an interrupted one, or gives it another ``--time``; empty if it would start again."""
     for name, options in _CONTINUING.items():
         if words[: len(name)] == list(name):
-            return command_line([*words, *(option for option in options if option not in words)])
+            before = ["", *words]
+            kept = [w for w, last in zip(words, before, strict=False) if "--time" not in (last, w.partition("=")[0])]
+            again = [*kept, "--time", time] if time else words
+            return command_line([*again, *(option for option in options if option not in words)])
     return ""
 
 

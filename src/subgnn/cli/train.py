@@ -97,7 +97,7 @@ def train_run(
     if result.interrupted:
         print_line(f"interrupted: chosen among finished candidates; to try the rest, run: {again}")
     elif result.late:
-        longer = f"{again} --time {2 * (options.time or chosen.auto.time):.0f}s"
+        longer = continuing_command(context.obj, time=f"{2 * (options.time or chosen.auto.time):.0f}s")
         print_line(f"out of time: {', '.join(result.late)}; to add what is missing, run: {longer}")
     if unlabelled is not None:
         print_line(f"{predicted}: predictions for {len(unlabelled):,} subgraphs without a label")
