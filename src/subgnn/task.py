@@ -145,9 +145,9 @@ class Task:
         scores = self.probabilities(outputs.detach()).cpu().numpy()
         return torch.from_numpy(self.decide(scores, thresholds)).to(outputs.device)
 
-    def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        """As :meth:`decide`, of (repeats, n, outputs), with the one threshold of all labels that is best here."""
-        return self.decide(scores)
+    def best_threshold(self, scores: Scores, truth: NDArray[Any]) -> float:
+        """The threshold of all labels, of (repeats, n, outputs), with the highest micro-F1; others have one half."""
+        return 0.5
 
     def metrics(
         self,
@@ -368,9 +368,6 @@ class MultiLabel(Task):
 
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
         return (scores > thresholds).astype(np.int64)
-
-    def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        return self.decide(scores, self.best_threshold(scores, targets))
 
     def best_threshold(self, scores: Scores, truth: NDArray[Any]) -> float:
         """The threshold of the highest micro-F1, halfway between two probabilities; of equals the nearest to one half.

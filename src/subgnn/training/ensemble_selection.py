@@ -79,7 +79,8 @@ class OutOfFold:
 
     def terms(self, predictions: Array) -> ScoreTerms:
         """The terms of micro-F1, above the best common threshold of several labels, or of R^2: the mean of repeats."""
-        found = task_of(self.task).decide_best(predictions, self.targets)
+        task = task_of(self.task)
+        found = task.decide(predictions, task.best_threshold(predictions, self.targets))
         return mean_terms([score_terms(one, self.targets, self.task) for one in found])
 
     def samples(self, predictions: Array) -> Array:
