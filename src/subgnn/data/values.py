@@ -1,6 +1,6 @@
 """Checks of values where they enter: ids, weights, types, features and times, which are numbers or dates in UTC."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -140,18 +140,21 @@ def parse_time(text: str, where: str = "time") -> int | float:
     return seconds
 
 
-def parse_times(texts: Sequence[str]) -> NDArray[Any]:
-    """Times of many texts: int64 where all are whole, else float64; an error has the place of a text, from 0."""
+def parse_times(texts: Sequence[str], where: Callable[[int], str]) -> NDArray[Any]:
+    """Times of many texts: int64 where all are whole, else float64; ``where`` names the place of a text, from 0."""
     known: dict[str, int | float] = {}
     kinds = list[str]()
     for i, text in enumerate(texts):
         if text in known:
             continue
-        known[text] = parse_time(text, str(i))
+        try:
+            known[text] = parse_time(text)
+        except DataError as error:
+            raise DataError(error.what, where=where(i), hint=error.hint) from None
         kinds.append("a number" if parse_number(text.strip()) is not None else "a date")
         if kinds[-1] != kinds[0]:
             what = f"{excerpt(text)} is {kinds[-1]}, but {excerpt(texts[0])} before it is {kinds[0]}"
-            raise DataError(what, where=str(i), hint="the times in a column must be all numbers or all dates")
+            raise DataError(what, where=where(i), hint="the times in a column must be all numbers or all dates")
     whole = all(isinstance(time, int) for time in known.values())
     return np.array([known[text] for text in texts], np.int64 if whole else np.float64)
 
@@ -160,10 +163,7 @@ def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
     """Times, which may be dates or texts, as int64 where all are whole numbers, else as float64, all finite."""
     array = np.asarray(times)
     if array.dtype.kind == "U" and array.ndim == 1:
-        try:
-            array = parse_times(array.tolist())
-        except DataError as error:
-            raise DataError(error.what, where=f"{where}: row {error.where}", hint=error.hint) from None
+        array = parse_times(array.tolist(), lambda row: f"{where}: row {row}")
     if array.dtype.kind == "M":
         whole = array.astype("datetime64[s]")
         array = np.where(np.isnat(array), np.nan, array.astype("datetime64[us]").astype(np.int64) / 1e6)

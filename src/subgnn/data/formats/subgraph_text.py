@@ -5,6 +5,7 @@ fifth one their absent nodes, joined by ``-``, where every line has five; it may
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,14 +143,10 @@ def read_subgraphs(
 
 def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Problems) -> NDArray[Any] | None:
     """The fourth column as times; None where a line has none, or the first is not a time."""
-    try:
+    with suppress(DataError):
         parse_time(texts[0])
-    except DataError:
-        return None
-    if not all(texts):
-        return None
-    try:
-        return parse_times(texts)
-    except DataError as error:
-        problems.error(where(int(error.where)), error.what, error.hint)
-        return None
+        try:
+            return parse_times(texts, where) if all(texts) else None
+        except DataError as error:
+            problems.add(error)
+    return None

@@ -162,12 +162,9 @@ class Table:
         if _is_any(column.type, pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating):
             return check_times(column.to_numpy(), len(self), where=f"{self.where}: column '{title}'")
         cells = self.filled(title, "time").combine_chunks().dictionary_encode()
-        try:
-            known = parse_times(cells.dictionary.to_pylist())
-        except DataError as error:
-            row = int(np.argmax(np.asarray(cells.indices) == int(error.where)))
-            raise DataError(error.what, where=self.place(row), hint=error.hint) from None
-        return np.asarray(known[np.asarray(cells.indices)])
+        codes = np.asarray(cells.indices)
+        known = parse_times(cells.dictionary.to_pylist(), lambda code: self.place(int(np.argmax(codes == code))))
+        return np.asarray(known[codes])
 
     def _column(self, title: str) -> pa.ChunkedArray:
         count = self.titles.count(title)
@@ -322,19 +319,16 @@ def _from_rows(where: str, rows: Sequence[Sequence[str]], kind: str) -> Table:
 
 def _read_json_lines(path: Path) -> Table:
     """Objects, one in each line; a list is the nodes, or the labels, of a subgraph."""
-    columns: dict[str, list[Any]] = {}
-    for count, (number, line) in enumerate(read_lines(path)):
+    rows: list[dict[str, Any]] = []
+    for number, line in read_lines(path):
         where = f"{path}:{number}"
         row = parse_json(line, where, "a JSON object in each line is accepted", numbers=str)
         if not isinstance(row, dict):
             raise DataError(f"a JSON {type(row).__name__}", where=where, hint="an object in each line is accepted")
-        for key in row.keys() - columns.keys():
-            columns[key] = [None] * count
-        for key, column in columns.items():
-            column.append(_json_cell(row.get(key), where))
+        rows.append({key: _json_cell(value, where) for key, value in row.items()})
     arrays = {}
-    for key, column in columns.items():
-        kind = pa.string()
+    for key in dict.fromkeys(key for row in rows for key in row):
+        column, kind = [row.get(key) for row in rows], pa.string()
         if any(isinstance(cell, list) for cell in column):
             column = [cell if isinstance(cell, list) or cell is None else [cell] for cell in column]
             kind = pa.list_(kind)
