@@ -160,11 +160,7 @@ def _labels(members: Members, options: ReadOptions) -> Any:
     task = form.stated_task
     if all(isinstance(label, str) for label in labels):
         labels = [label or "" for label in split_labels(labels, task, form.joins if task else None)]
-    try:
-        return encode_labels(labels, task, members.place, keep_na=options.keep_na)
-    except DataError as error:
-        where = error.where if error.where.startswith(members.where) else members.where
-        raise DataError(error.what, where=where, hint=error.hint) from None
+    return encode_labels(labels, task, members.place, keep_na=options.keep_na)
 
 
 def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> Any:

@@ -49,9 +49,7 @@ class PackagedRecipe:
     path: Path
     content: dict[str, Any]
     settings: tuple[str, ...] = ()  # of its row in a table, as after --set
-    published: dict[str, dict[str, float | str]] = field(
-        default_factory=dict
-    )  # by the source of embeddings, "" for any
+    published: dict[str, dict[str, float | str]] = field(default_factory=dict)  # by source of embeddings, "" for any
 
 
 def packaged_recipe(name: str) -> PackagedRecipe:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -136,11 +136,8 @@ def _has_numbers(column: Any) -> bool:
     return bool(compute.any(numbers).as_py() and compute.all(compute.or_(numbers, lacking)).as_py())
 
 
-class _Feature(NamedTuple):
-    """The features of a column: a row for each row of the table, and how they were made."""
-
-    values: NDArray[np.float32]
-    card: dict[str, Any]
+_Feature = tuple[NDArray[np.float32], dict[str, Any]]
+"""The features of a column: a row for each row of the table, and how they were made."""
 
 
 def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
@@ -171,13 +168,13 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
         # A title says that the column identifies nodes, so that its numbers measure nothing.
         is_key = each.casefold() == "id" or each.casefold().endswith(("_id", " id")) or each.endswith("ID")
         made = None if is_key else _numbers(each, cells, table) or _categories(each, cells)
-        if not is_key and (made is None or made.card["kind"] != "number"):
+        if not is_key and (made is None or made[1]["kind"] != "number"):
             odd += _odd_cell(each, cells)
         if made is None:
             texts[each] = ["" if strings.is_missing(cell) else cell for cell in cells]
         else:
             features.append(made)
-    width = sum(feature.values.shape[1] for feature in features)
+    width = sum(values.shape[1] for values, _ in features)
     if width > MAX_FEATURES:
         what = f"{width:,} features from {len(features)} columns"
         raise DataError(what, where=table.where, hint=f"accepted: up to {MAX_FEATURES:,}; give fewer columns")
@@ -199,8 +196,8 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     if not features:
         return graph, {}
     values = np.zeros((graph.num_nodes, width), np.float32)
-    values[rows] = np.concatenate([feature.values for feature in features], axis=1)
-    return replace(graph, features=values, known_hash=""), {"features": [feature.card for feature in features]}
+    values[rows] = np.concatenate([own for own, _ in features], axis=1)
+    return replace(graph, features=values, known_hash=""), {"features": [card for _, card in features]}
 
 
 def _names_in(cell: str) -> list[str]:
@@ -300,7 +297,7 @@ def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
     values = np.zeros((len(cells), 1), np.float32)
     values[present, 0] = (known - mean) / (std or 1.0)
     card = {"column": title, "kind": "number", "mean": mean, "std": std, "missing": int((~present).sum())}
-    return _Feature(values, card)
+    return values, card
 
 
 def _odd_cell(title: str, cells: list[str]) -> str:
@@ -315,15 +312,14 @@ def _categories(title: str, cells: list[str]) -> _Feature | None:
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
     values = (np.array(cells)[:, None] == np.array(found)).astype(np.float32)
-    return _Feature(values, {"column": title, "kind": "category", "values": found})
+    return values, {"column": title, "kind": "category", "values": found}
 
 
 def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:
     kinds: dict[str, list[str]] = {"number": [], "category": []}
-    for feature in features:
-        lacking = feature.card.get("missing")
-        mean = f" ({lacking:,} missing, taken as the mean)" if lacking else ""
-        kinds[feature.card["kind"]].append(feature.card["column"] + mean)
+    for _, card in features:
+        mean = f" ({card['missing']:,} missing, taken as the mean)" if card.get("missing") else ""
+        kinds[card["kind"]].append(card["column"] + mean)
     named = {"standardised numbers": kinds["number"], "categories": kinds["category"], "names": list(texts)}
     return "; ".join(f"{noun} {', '.join(titles)}" for noun, titles in named.items() if titles) or "no attributes"
 
