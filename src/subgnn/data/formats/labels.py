@@ -1,7 +1,6 @@
 """Labels and splits of subgraphs in tables: one for each subgraph, several labels in rows, or a table of their own."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -51,14 +50,9 @@ def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions)
     found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
     names = columns["subgraph"] if columns.get("subgraph") in table.titles else None
     if names is None:
-        shares = {}
-        for title in table.titles:
-            with suppress(DataError):  # of another type than text and numbers
-                if title not in found.values() and not table.is_list(title):
-                    cells = table.cells(title, "label").slice(0, _SAMPLE).to_pylist()
-                    shares[title] = sum(cell in known for cell in cells)
-        best = max(shares, key=lambda title: shares[title], default=None)
-        names = best if best is not None and shares[best] else columns.find(table, "subgraph", list(found.values()))
+        titles = [title for title in table.titles if title not in found.values()]
+        best = table.best_column(titles, lambda cells: sum(cell in known for cell in cells), rows=_SAMPLE, least=1)
+        names = columns.find(table, "subgraph", list(found.values())) if best is None else best
     if names is None:
         raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
     if table.header is not None and names in known and not columns.explicit("subgraph", "label"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -178,15 +178,10 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
     """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
     named = {str(columns.get(role)).casefold() for role in ("subgraph", "label", "split") if columns.explicit(role)}
-    shares, titles = {}, table.titles
-    for title in titles[:_MAX_GUESSED]:
-        if titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
-            continue
-        with suppress(DataError):  # of another type than text and numbers
-            cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
-            shares[title] = node_share(cells, find_separator(cells, graph), graph)
-    best = max(shares, key=lambda title: shares[title], default=None)
-    return best if best is not None and shares[best] >= 0.5 else None
+    titles = [title for title in table.titles[:_MAX_GUESSED] if title.casefold() not in named]
+    return table.best_column(
+        titles, lambda cells: node_share(cells, find_separator(cells, graph), graph), rows=_SAMPLE, least=0.5
+    )
 
 
 def _long(
@@ -255,11 +250,8 @@ def _wide(
     empty = next((row for row, nodes in enumerate(lists) if not nodes), None)
     if empty is not None:
         raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
-    twice = next((title for title, count in Counter(table.titles).items() if count > 1), None)
-    if twice is not None:
-        raise DataError(f"two columns are called {excerpt(twice)}", where=table.where, hint="name each one differently")
     others = {
-        title: [None if cell is None else str(cell) for cell in table.data.column(title).to_pylist()]
+        title: [None if cell is None else str(cell) for cell in table.column(title).to_pylist()]
         for title in table.titles
         if title not in (found["node"], found.get("subgraph"), found.get("absent"))
     }
@@ -287,10 +279,9 @@ def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Member
     table = Table(members.where, None, numbers_of_rows=np.array(members.rows) - 1)
     taken = members.take(kept)
     for role in ("label", "split"):
-        column = members.labels if role == "label" else members.splits
-        if column is not None:
+        if (column := getattr(members, f"{role}s")) is not None:
             values = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
-            taken = replace(taken, labels=values) if role == "label" else replace(taken, splits=values)
+            taken = replace(taken, **{f"{role}s": values})
     options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
     return taken
 

@@ -98,18 +98,30 @@ class Table:
         first = pa.table([[cell] for cell in self.header], names=titles)
         return Table(self.where, pa.concat_tables([first, self.data.rename_columns(titles)]), None, self.kind)
 
+    def best_column(
+        self, titles: Sequence[str], share: Callable[[list[str]], float], *, rows: int, least: float
+    ) -> str | None:
+        """The column of text whose first cells have the largest share; None if that is less than ``least``."""
+        shares = {}
+        for title in titles:
+            with suppress(DataError):  # of another type than text and numbers
+                if not self.is_list(title):
+                    shares[title] = share(list(filter(None, self.cells(title, "label").slice(0, rows).to_pylist())))
+        best = max(shares, key=lambda title: shares[title], default=None)
+        return None if best is None or shares[best] < least else best
+
     def is_list(self, title: str) -> bool:
-        return _is_any(self._column(title).type, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+        return _is_any(self.column(title).type, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
     def cells(self, title: str, noun: str) -> pa.ChunkedArray:
         """The cells of a column of ``noun``s as text without spaces around it; an empty cell is ``""``."""
-        column = self._column(title)
+        column = self.column(title)
         if pa.types.is_dictionary(column.type):
             column = compute.cast(column, column.type.value_type)
         return self._text(column, noun)
 
     def lists(self, title: str, noun: str) -> list[list[str]]:
-        column = self._column(title)
+        column = self.column(title)
         lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
         values = iter(self._text(compute.list_flatten(column), noun).to_pylist())
         return [[next(values) for _ in range(length)] for length in lengths]
@@ -124,7 +136,7 @@ class Table:
 
     def numbers(self, title: str) -> NDArray[np.float64]:
         """A column of weights: numbers that are finite in 32 bits; a decimal comma is accepted."""
-        column = self._column(title)
+        column = self.column(title)
         try:
             if _is_any(column.type, pa.types.is_string, pa.types.is_large_string):
                 column = compute.utf8_trim_whitespace(column)
@@ -155,7 +167,7 @@ class Table:
 
     def times(self, title: str) -> NDArray[Any]:
         """A column of times: numbers or dates, as :func:`~subgnn.data.values.parse_time` takes them."""
-        column = self._column(title)
+        column = self.column(title)
         if column.null_count:
             row = int(np.argmax(np.asarray(compute.is_null(column))))
             raise DataError("no time", where=self.place(row), hint=_FILL)
@@ -166,7 +178,7 @@ class Table:
         known = parse_times(cells.dictionary.to_pylist(), lambda code: self.place(int(np.argmax(codes == code))))
         return np.asarray(known[codes])
 
-    def _column(self, title: str) -> pa.ChunkedArray:
+    def column(self, title: str) -> pa.ChunkedArray:
         count = self.titles.count(title)
         if count == 0:
             raise DataError(f"no column '{title}'", where=self.where, hint=choices(title, self.titles))
