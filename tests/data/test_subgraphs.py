@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, Graph, SubgraphSet
-from subgnn.data.subgraphs import split_labels
+from subgnn.data.subgraphs import encode_labels
 
 NODES = [[0, 1], [2], [1, 3]]
 
@@ -151,8 +151,10 @@ def test_bad_columns(options, message):
         (["1_0", "2"], None, ["1_0", "2"]),
     ],
 )
-def test_split_labels(texts, task, expected):
-    assert split_labels(texts, task) == expected
+def test_joined_labels_are_split(texts, task, expected):
+    task, targets, classes = encode_labels(texts, task, separator="-")
+    wanted = encode_labels(expected, task)
+    assert (task, targets.tolist(), classes) == (wanted[0], wanted[1].tolist(), wanted[2])
 
 
 def test_a_dataset_refuses_nodes_that_are_not_in_its_graph():

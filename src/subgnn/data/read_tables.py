@@ -23,15 +23,7 @@ from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings, several_nodes
-from subgnn.data.subgraphs import (
-    SPLITS,
-    SubgraphSet,
-    both_present_and_absent,
-    encode_labels,
-    single_classes,
-    split_labels,
-    with_absent,
-)
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_and_absent, single_classes, with_absent
 from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.ragged import Ragged, runs
 
@@ -158,9 +150,8 @@ def _labels(members: Members, options: ReadOptions) -> Any:
         hint = "a column of labels is needed, or a table of them, --labels TABLE"
         raise DataError("the subgraphs have no labels", where=members.where, hint=hint)
     task = form.stated_task
-    if all(isinstance(label, str) for label in labels):
-        labels = [label or "" for label in split_labels(labels, task, form.joins if task else None)]
-    return encode_labels(labels, task, members.place, keep_na=options.keep_na)
+    separator = form.joins if task and all(isinstance(label, str) for label in labels) else None
+    return encode_labels(labels, task, members.place, separator=separator, keep_na=options.keep_na)
 
 
 def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> Any:
@@ -250,7 +241,7 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS
         if len(both := np.intersect1d(*keys)):
             subgraph, node = divmod(int(both[0]), graph.num_nodes)
             text = str(node) if graph.names is None else graph.names[node]
-            options.refuse(both_present_and_absent(text, members.place(subgraph)))
+            options.refuse(present_and_absent(text, members.place(subgraph)))
         unknown = {text: found.unknown.get(text, 0) + count for text, count in absent.unknown.items()}
         nodes, nearest = with_absent(found.nodes, absent.nodes), found.nearest | absent.nearest
         lost = found.dropped if options.unknown == "drop" else found.dropped + absent.dropped

@@ -119,7 +119,7 @@ class SubgraphSet:
             if row.size == 0 and len(rows) < len(nodes):
                 raise DataError("empty subgraph", where=f"subgraph {i}", hint="at least one node is needed")
             if row.size and len(rows) >= len(nodes) and np.isin(row, rows[i]).any():
-                raise both_present_and_absent(str(np.intersect1d(row, rows[i])[0]), f"subgraph {i}")
+                raise present_and_absent(str(np.intersect1d(row, rows[i])[0]), f"subgraph {i}")
             if row.dtype.kind not in "iu":
                 what = f"the node ids have type {row.dtype}"
                 raise DataError(what, where=f"subgraph {i}", hint="integers are accepted")
@@ -222,7 +222,7 @@ class SubgraphSet:
         return digest.hexdigest()
 
 
-def both_present_and_absent(node: str, where: str) -> DataError:
+def present_and_absent(node: str, where: str) -> DataError:
     """The error of a subgraph that lacks a node that it has."""
     hint = "a node is in a subgraph, was looked for and not found, or neither"
     return DataError(f"node {excerpt(node)} is in the subgraph and absent", where=where, hint=hint)
@@ -233,16 +233,24 @@ def encode_labels(
     task: TaskName | None = None,
     where: Callable[[int], str] = "subgraph {}".format,
     *,
+    separator: str | None = None,
     keep_na: bool = False,
 ) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
     Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
     words are classes, ordered as numbers where all of them are, else as text. ``1`` and ``1.0`` are one class. A
-    missing label is an error; with ``keep_na``, only an empty one is, and ``NA`` is a class.
+    ``separator`` joins several labels in texts; without a task, it tells a multi-label one if not all texts are
+    numbers. A missing label is an error; with ``keep_na``, only an empty one is, and ``NA`` is a class.
     """
     if labels is None or task == "unlabelled":
         return "unlabelled", None, ()
+    if separator is not None:
+        texts = list(map(str, labels))
+        if task is None and not all(map(_is_real, texts)) and any(separator in text for text in texts):
+            task = "multi-label"
+        if task == "multi-label":
+            labels = [tuple(filter(None, text.split(separator))) or "" for text in texts]
     for i, label in enumerate(labels):
         several = label if isinstance(label, _SEVERAL) else [label]
         if any(not one if keep_na else is_missing(str(one)) for one in several):
@@ -268,17 +276,6 @@ def encode_labels(
         what = f"the task is '{task}', but the labels have {len(classes)} classes"
         raise DataError(what, where="labels", hint=f"they look {found}")
     return found, codes, classes
-
-
-def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: str | None = "-") -> list[Label]:
-    """Split joined labels of a multi-label task; without a task, a separator in labels that are no numbers tells it."""
-    if separator is None:
-        return list(texts)
-    if task is None and not all(_is_real(text) for text in texts) and any(separator in text for text in texts):
-        task = "multi-label"
-    if task != "multi-label":
-        return list(texts)
-    return [tuple(piece for piece in text.split(separator) if piece) for text in texts]
 
 
 def label_separator(classes: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.folder import FOLDER
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
-from subgnn.data.formats.graph_tables import EDGE_TABLE
+from subgnn.data.formats.graph_tables import read_edges
 from subgnn.data.formats.libraries import GRAPH_FILES
 from subgnn.errors import DataError
 
@@ -14,7 +14,12 @@ FORMATS: tuple[FileFormat, ...] = (
     FOLDER,
     BUNDLE,
     *GRAPH_FILES,
-    EDGE_TABLE,  # accepts every other file
+    FileFormat(
+        "table of edges",
+        (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
+        read_graph=read_edges,
+        matches=lambda path: True,  # every other file
+    ),
 )
 
 

@@ -87,6 +87,14 @@ class Columns(dict[str, str | None]):
         target = target or (rest[-1] if source is None else rest[0] if source in table.titles[:2] else rest[-1])
         return source or rest[0], target
 
+    @staticmethod
+    def are_ends(titles: Sequence[str], ids: Sequence[str]) -> bool:
+        """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them."""
+        plain = [_plain(title) for title in titles]
+        usual = tuple(plain) in _PAIRS or all(_NODE_WORDS & set(re.split("[_12]", title)) for title in plain)
+        shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}
+        return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
+
     def read(
         self,
         table: Table,
@@ -115,23 +123,10 @@ def _plain(title: str) -> str:
     return re.sub(r"[\W_]+", "_", title.strip().casefold()).strip("_")
 
 
-def tells_direction(title: str) -> bool:
-    """Whether a column of sources has a title that only edges with a direction have."""
-    return _plain(title) in ("from", "sender", "payer")
-
-
 def likely_title(titles: Sequence[str], role: str) -> str | None:
     """The most likely of these titles for a role; None if there is none."""
     known = {_plain(title): title for title in reversed(titles)}
     return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
-
-
-def are_ends(titles: Sequence[str], ids: Sequence[str]) -> bool:
-    """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them."""
-    plain = [_plain(title) for title in titles]
-    usual = tuple(plain) in _PAIRS or all(_NODE_WORDS & set(re.split("[_12]", title)) for title in plain)
-    shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}
-    return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
 
 
 def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:

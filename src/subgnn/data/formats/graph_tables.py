@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from subgnn.data import strings
-from subgnn.data.formats.format import (
-    FileFormat,
-    ReadOptions,
-    are_ends,
-    described,
-    likely_title,
-    missing,
-    naming_options,
-    tells_direction,
-    unused_columns,
-)
+from subgnn.data.formats.format import ReadOptions, described, likely_title, missing, naming_options, unused_columns
 from subgnn.data.formats.tables import Source, Table, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.values import MAX_TYPES
@@ -58,7 +48,8 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         except DataError as error:
             options.refuse(error)
     if not columns.explicit("source", "target") and titled and (note := described(table, found)):
-        loses_direction = not options.directed and tells_direction(found["source"])
+        # Edges of a sender have a direction.
+        loses_direction = not options.directed and likely_title([found["source"]], "sender") is not None
         options.on_note(note + "; directions are ignored (--directed keeps them)" * loses_direction)
     if titled and titles:
         numeric = [title for title in titles if table.has_mostly_numbers(title)]
@@ -80,7 +71,7 @@ def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, 
         if len(table.titles) < 2:
             raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
         raise missing(table.where, table.titles, ["source", "target"])
-    first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, ends)
+    first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, ends, options)
     found = dict(zip(("source", "target"), ends, strict=True))
     if first == "titles":
         columns.add(table, _ATTRIBUTES, found)
@@ -104,7 +95,7 @@ def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, 
     return table, found
 
 
-def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles", "unclear"]:
+def _first_line(table: Table, ends: tuple[str, str], options: ReadOptions) -> Literal["edge", "titles", "unclear"]:
     """What the first line is; if unclear, an edge, since a title among the nodes is seen, and a lost edge is not."""
     if table.header is None or ends != tuple(table.titles[:2]):
         return "titles"
@@ -123,7 +114,7 @@ def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles"
         for cell, column in zip(cells, columns, strict=True)
     ]
     ids = [str(text) for some in below for text in some.slice(0, _SAMPLE).to_pylist()]
-    usual = are_ends(cells[:2], ids) or all(numeric[:2]) or not len(table)
+    usual = options.columns.are_ends(cells[:2], ids) or all(numeric[:2]) or not len(table)
     others = any(numeric[2:]) or any(likely_title(table.titles[2:], role) for role in _ATTRIBUTES)
     return "titles" if others or (usual and not any(known)) else "unclear"
 
@@ -322,11 +313,3 @@ def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:
         kinds[card["kind"]].append(card["column"] + mean)
     named = {"standardised numbers": kinds["number"], "categories": kinds["category"], "names": list(texts)}
     return "; ".join(f"{noun} {', '.join(titles)}" for noun, titles in named.items() if titles) or "no attributes"
-
-
-EDGE_TABLE = FileFormat(
-    "table of edges",
-    (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
-    read_graph=read_edges,
-    matches=lambda path: True,
-)

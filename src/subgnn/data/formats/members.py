@@ -277,13 +277,13 @@ def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Member
         options.refuse(DataError(what, where=members.place(row), hint=hint))
     kept, codes = np.unique(owners, return_inverse=True)
     table = Table(members.where, None, numbers_of_rows=np.array(members.rows) - 1)
-    taken = members.take(kept)
+    values: dict[str, Any] = {}
     for role in ("label", "split"):
         if (column := getattr(members, f"{role}s")) is not None:
-            values = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
-            taken = replace(taken, **{f"{role}s": values})
+            own = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
+            values[f"{role}s"] = own
     options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
-    return taken
+    return replace(members.take(kept), **values)
 
 
 def encode_texts(

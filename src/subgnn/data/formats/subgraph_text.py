@@ -16,7 +16,7 @@ from subgnn.data.dataset import Problems
 from subgnn.data.formats.format import LabelFormat
 from subgnn.data.formats.text import read_lines
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, both_present_and_absent, encode_labels, split_labels, with_absent
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_and_absent, with_absent
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
@@ -85,7 +85,7 @@ def _parse(line: str, number: int, nodes: NodeField) -> _Row:
     members, repeated = nodes.parse(text)
     absent = None if len(cells) < 5 else nodes.parse(cells[4])[0] if cells[4] else np.empty(0, np.int64)
     if absent is not None and np.isin(absent, members).any():
-        raise both_present_and_absent(str(np.intersect1d(absent, members)[0]), "")
+        raise present_and_absent(str(np.intersect1d(absent, members)[0]), "")
     for name, cell in (("label", label), ("split", split)):
         if is_missing(cell):
             raise DataError(f"the {name} is missing{f' ({excerpt(cell)})' if cell else ''}", hint=_COLUMNS)
@@ -126,9 +126,9 @@ def read_subgraphs(
     def place(i: int) -> str:
         return f"{path}:{rows[i].number}"
 
-    found = [label or "" for label in split_labels([row.label for row in rows], labels.stated_task, labels.joins)]
+    texts = [row.label for row in rows]
     try:
-        task, targets, classes = encode_labels(found, labels.stated_task, place)
+        task, targets, classes = encode_labels(texts, labels.stated_task, place, separator=labels.joins)
     except DataError as error:
         problems.error(str(path) if error.where == "labels" else error.where, error.what, error.hint)
     times = read_times([row.time for row in rows], place, problems)
