@@ -149,7 +149,9 @@ class Rows:
                 SHARED.remove(key)
             return found
 
-        return cast("NDArray[np.float64]", _shared(f"{self._key}-products", compute) if self._key else compute())
+        return cast(
+            "NDArray[np.float64]", _shared(lambda: f"{self._key}-products", compute) if self._key else compute()
+        )
 
 
 def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
@@ -234,7 +236,7 @@ def column_groups(width: int) -> list[list[slice]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Diffusion:
-    """Where random walks from subgraphs end (n, N): dense if exact, else sparse."""
+    """Where random walks from subgraphs end (n, N): dense if exact, else sparse; settings are those of walks alone."""
 
     walks: Walks
     nodes: Ragged
@@ -243,13 +245,13 @@ class _Diffusion:
     @property
     def key(self) -> str:
         """A hash of everything that it depends on."""
-        return _key(self.walks.graph, self.nodes, "walk", _of_walks(self.settings))
+        return _key(self.walks.graph, self.nodes, "walk", self.settings)
 
     def __call__(self, *, keep: bool = False, stored: bool = False, on_progress: OnProgress = ignore) -> Matrix:
         """From memory, the shared folder or the cache folder if it is there, else computed."""
         if len(self.nodes) * self.walks.graph.num_nodes <= _FEW_NUMBERS:
             key = self.nodes.values.astype(np.int32).tobytes(), self.nodes.offsets.tobytes()
-            return _diffuse_few(self.walks, *key, _of_walks(self.settings), tabled=stored and not keep)
+            return _diffuse_few(self.walks, *key, self.settings, tabled=stored and not keep)
 
         def compute() -> Matrix:
             if stored and keep:
@@ -261,11 +263,9 @@ class _Diffusion:
             join = scipy.sparse.vstack if scipy.sparse.issparse(parts[0]) else np.concatenate
             return join(parts)
 
-        if not keep and SHARED.is_empty:
-            return compute()
-        known = SHARED.has(self.key)
-        found = _shared(self.key, compute, keep=keep, width=self.walks.graph.num_nodes)
-        if keep and not known:
+        known = not keep or SHARED.has(self.key)
+        found = _shared(lambda: self.key, compute, keep=keep, width=self.walks.graph.num_nodes)
+        if not known:
             for number in range(self.num_parts):
                 SHARED.remove(f"{self.key}-{number}")
         return found
@@ -279,7 +279,7 @@ class _Diffusion:
         """One part of the rows."""
         some = self.nodes.take(np.arange(number * _PART, min(len(self.nodes), (number + 1) * _PART)))
         width = self.walks.graph.num_nodes
-        return _shared(f"{self.key}-{number}", lambda: _diffuse(self.walks, some, self.settings), width=width)
+        return _shared(lambda: f"{self.key}-{number}", lambda: _diffuse(self.walks, some, self.settings), width=width)
 
 
 def views_of(graph: Graph, nodes: Ragged, settings: DiffusionSettings, **options: Any) -> dict[str, Rows]:
@@ -309,64 +309,50 @@ def view_of(
     """
     name = view
     view, nodes = view_and_rows(view, nodes)
-    if times_of(nodes) is not None:
-        return _view_at_own_times(graph, nodes, view, settings, keep=keep)
     kind, way, of_type = split_view(view)
+    own, count, width = settings_of_view(kind, settings), len(nodes), graph.num_nodes
+    if times_of(nodes) is not None:
+
+        def at_times() -> Matrix:
+            return at_own_times(graph, nodes, lambda now, some: view_of(now, some, view, settings).values, join_rows)
+
+        whole = partial(_key, graph, nodes, view, own)
+        of_products = whole() if keep and kind != TOPOLOGY else ""
+        return Rows(count, lambda: _shared(whole, at_times, keep=keep, width=width), key=of_products)
     if of_type:
         graph = graph.layers[graph.types.index(of_type)]
-    count = len(nodes)
     if kind in DIFFUSED:
-        diffusion = _Diffusion(walks_of(graph, way), nodes, settings)
+        diffusion = _Diffusion(walks_of(graph, way), nodes, own)
         key = f"{diffusion.key}-{kind}" if keep else ""
         base: Callable[[], Matrix] = cache(partial(diffusion, keep=keep, stored=stored, on_progress=on_progress))
         if diffusions is not None:
             base = diffusions.setdefault(name.replace(kind, "walk", 1), base)
-        return Rows(count, base, _of_kind(kind, diffusion.walks, settings.damping), key=key)
+        return Rows(count, base, _of_kind(kind, diffusion.walks, own.damping), key=key)
     if kind == TOPOLOGY:
-        edges = {"weighted": settings.weighted, "directed": settings.directed}
-
-        def statistics() -> Matrix:
-            return subgraph_statistics(graph, nodes, **edges)
-
-        if not keep and SHARED.is_empty:
-            return Rows(count, statistics)
-        key = _key(graph, nodes, TOPOLOGY, edges)
-        return Rows(count, lambda: _shared(key, statistics, keep=keep))
+        key_of = partial(_key, graph, nodes, TOPOLOGY, own)
+        edges = {"weighted": own.weighted, "directed": own.directed}
+        return Rows(count, lambda: _shared(key_of, lambda: subgraph_statistics(graph, nodes, **edges), keep=keep))
 
     def sparse() -> Matrix:
-        bag = bag_of_nodes(nodes, graph.num_nodes)
-        spread = kind == "one-hop"
-        rows = spread_one_hop(bag, graph, weighted=settings.weighted, way=way) if spread else bag
+        bag = bag_of_nodes(nodes, width)
+        rows = spread_one_hop(bag, graph, weighted=own.weighted, way=way) if kind == "one-hop" else bag
         return rows.astype(np.float32)
 
-    how = (way, settings.weighted) if kind == "one-hop" else ()
-    return Rows(count, sparse, key=_key(graph, nodes, kind, how) if keep else "")
+    return Rows(count, sparse, key=_key(graph, nodes, kind, way, own) if keep else "")
 
 
-def _view_at_own_times(graph: Graph, nodes: Ragged, view: str, settings: DiffusionSettings, *, keep: bool) -> Rows:
-    """A view of subgraphs of several times, which is shared as a whole."""
-
-    def compute(now: Graph, some: Ragged) -> Matrix:
-        return view_of(now, some, view, settings).values
-
-    def values() -> Matrix:
-        return at_own_times(graph, nodes, compute, join_rows)
-
-    if not keep and SHARED.is_empty:
-        return Rows(len(nodes), values)
-    kind = split_view(view)[0]
-    own: object = (
-        _of_walks(settings) if kind in DIFFUSED else (settings.weighted, kind == TOPOLOGY and settings.directed)
-    )
-    key = _key(graph, nodes, view, own)
-    of_products = key if keep and kind != TOPOLOGY else ""
-    return Rows(len(nodes), lambda: _shared(key, values, keep=keep, width=graph.num_nodes), key=of_products)
+def settings_of_view(kind: str, settings: DiffusionSettings) -> DiffusionSettings:
+    """The settings that a view of a kind depends on; all others have their default."""
+    of_edges = {"one-hop": ("weighted",), TOPOLOGY: ("weighted", "directed")}.get(kind, ())
+    names = ("damping", "algorithm", "push_edges", "push_nodes") if kind in DIFFUSED else of_edges
+    return DiffusionSettings(**{name: getattr(settings, name) for name in names})
 
 
-def _shared(key: str, compute: Callable[[], Matrix], *, keep: bool = True, width: int = 0) -> Matrix:
+def _shared(key: Callable[[], str], compute: Callable[[], Matrix], *, keep: bool = True, width: int = 0) -> Matrix:
     """A matrix, from what fits share if it is there; ``width`` is that of a sparse one."""
-    arrays = SHARED.get(key, lambda: _as_arrays(compute()), keep=keep)
-    return _as_matrix(arrays, width)
+    if not keep and SHARED.is_empty:
+        return compute()
+    return _as_matrix(SHARED.get(key(), lambda: _as_arrays(compute()), keep=keep), width)
 
 
 _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
@@ -401,14 +387,6 @@ def _of_kind(kind: str, walks: Walks, damping: float) -> Transform | None:
         return scipy.sparse.csr_array((numbers, part.indices, part.indptr), shape=part.shape)
 
     return transform
-
-
-def _of_walks(settings: DiffusionSettings) -> DiffusionSettings:
-    """The settings that diffusions depend on; all others have their default."""
-    size = settings.push_edges, settings.push_nodes
-    return DiffusionSettings(
-        damping=settings.damping, algorithm=settings.algorithm, push_edges=size[0], push_nodes=size[1]
-    )
 
 
 def _check_size(walks: Walks, nodes: Ragged, settings: DiffusionSettings) -> None:
@@ -544,8 +522,9 @@ def shared_pieces(
     parts, whole, grouped, multiplied = [], [], [], []
     for view in views:
         kind = split_view(view)[0]
+        own = settings_of_view(kind, settings)
         if kind in DIFFUSED:
-            own, base = _of_walks(settings), view.replace(kind, "walk", 1)
+            base = view.replace(kind, "walk", 1)
             if times_of(nodes) is not None:
                 whole.append(Piece(view, own))
             elif len(nodes) * graph.num_nodes > _FEW_NUMBERS:
@@ -555,7 +534,6 @@ def shared_pieces(
                 if products and own.algorithm == "exact" and groups > 1 and len(nodes) <= PRODUCT_ROWS:
                     grouped += [Piece(view, own, part, products=True) for part in range(groups)]
         else:
-            own = DiffusionSettings(weighted=settings.weighted, directed=settings.directed and kind == TOPOLOGY)
             whole += [Piece(view, own)] if kind == TOPOLOGY else []
             if kind == TOPOLOGY and len(graph.neighbors) >= LARGE and times_of(nodes) is None:
                 parts.insert(0, Piece(TOPOLOGY, DiffusionSettings(), 0))
