@@ -14,7 +14,7 @@ and its network is an :class:`ArrayNetwork`. A network takes what ``inputs(...).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -47,7 +47,12 @@ if TYPE_CHECKING:
 
 
 class TensorModel(TrainableModel):
-    """A model that is a dictionary of tensors."""
+    """A model that is a dictionary of tensors.
+
+    ``network`` makes the network over a checkpoint's tensors; what is learned need not be among them yet.
+    """
+
+    network: Callable[[Checkpoint], nn.Module | ArrayNetwork]
 
     @abstractmethod
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
@@ -56,10 +61,6 @@ class TensorModel(TrainableModel):
     @abstractmethod
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         """Subgraphs as the network takes them."""
-
-    @abstractmethod
-    def network(self, checkpoint: Checkpoint) -> nn.Module | ArrayNetwork:
-        """The network over a checkpoint's tensors; what is learned need not be among them yet."""
 
     def on_open(self, network: Any, graph: Graph, context: LoadContext) -> None:
         """Give a fitted network what it needs beside its tensors; nothing by default."""

@@ -63,9 +63,49 @@ class BagSettings(MethodSettings):
     absent: Probability = 0.5
 
 
+class LinearBag(ArrayNetwork):
+    """x_S W + b over sparse rows; as a bag is as wide as the graph, this is also a subgraph's vector.
+
+    Shapes:
+        columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
+        nodes: (entries,) int32, offsets: (n + 1,), the training subgraphs. duals: (n, outputs) float64, with
+        weight = rows^T duals.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        known, outputs, settings = checkpoint.weights, checkpoint.spec.num_outputs, checkpoint.spec.of(BagSettings)
+        self.unit, self.balanced = settings.normalize == "rows", settings.balance == "classes"
+        self.inverse_penalty = settings.inverse_penalty
+        super().__init__({name: known[name] for name in ("columns", *SET_ARRAYS) if name in known})
+        self.arrays |= {"weight": np.zeros((len(known["columns"]), outputs), np.float32)}
+        self.arrays |= {"bias": np.zeros(outputs, np.float32), "duals": np.zeros((len(known["offsets"]) - 1, outputs))}
+
+    def solve(self, examples: Examples) -> None:
+        inputs: Any = examples.inputs
+        given, rows = inputs.rows_to_fit(examples.train, unit=self.unit)
+        targets = examples.targets.cpu().numpy()[examples.train]
+        balanced = self.balanced and task_of(examples.task).one_class
+        options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
+        if task_of(examples.task).real:
+            weight, bias = fit_linear(rows, np.asarray(targets, np.float64)[:, None], **options, loss="squared")
+        elif balanced:
+            weight, bias = fit_balanced(rows, targets, examples.task, len(self.bias), **options)
+        else:
+            options |= {"loss": "logistic", "weights": examples.train_weights}
+            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), **options)
+        duals = weight if isinstance(rows, Gram) else inputs.paths[balanced].duals_of(weight, len(targets))
+        state = set_arrays(inputs.nodes.take(examples.train)) | {"duals": duals, "bias": bias.astype(np.float32)}
+        state["weight"] = np.asarray(given.T @ weight if isinstance(rows, Gram) else weight, np.float32)
+        self.arrays |= state
+
+    def embed(self, batch: tuple[Any, Any]) -> NDArray[np.float32]:
+        return np.asarray(batch[self.unit] @ self.weight + self.bias, np.float32)
+
+
 class BagModel(ArrayModel):
     """BAG; with ``one_hop``, the bag spread one hop stands beside it."""
 
+    network = LinearBag
     settings = (BagSettings,)
     switches = MappingProxyType({"weights": "bag.weighted=true", "direction": "bag.directed=true"})
 
@@ -155,9 +195,6 @@ class BagModel(ArrayModel):
         moved = {"columns": columns, "weight": (rows[:, columns].T @ duals).astype(np.float32), "duals": duals}
         return replace(checkpoint, weights=weights | moved | set_arrays(nodes))
 
-    def network(self, checkpoint: Checkpoint) -> LinearBag:
-        return LinearBag(checkpoint)
-
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         """Every open choice of scaling, balance and penalty.
 
@@ -244,42 +281,3 @@ class Bags(HostSource):
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
         return self.values[rows], self.unit[rows]
-
-
-class LinearBag(ArrayNetwork):
-    """x_S W + b over sparse rows; as a bag is as wide as the graph, this is also a subgraph's vector.
-
-    Shapes:
-        columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
-        nodes: (entries,) int32, offsets: (n + 1,), the training subgraphs. duals: (n, outputs) float64, with
-        weight = rows^T duals.
-    """
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        known, outputs, settings = checkpoint.weights, checkpoint.spec.num_outputs, checkpoint.spec.of(BagSettings)
-        self.unit, self.balanced = settings.normalize == "rows", settings.balance == "classes"
-        self.inverse_penalty = settings.inverse_penalty
-        super().__init__({name: known[name] for name in ("columns", *SET_ARRAYS) if name in known})
-        self.arrays |= {"weight": np.zeros((len(known["columns"]), outputs), np.float32)}
-        self.arrays |= {"bias": np.zeros(outputs, np.float32), "duals": np.zeros((len(known["offsets"]) - 1, outputs))}
-
-    def solve(self, examples: Examples) -> None:
-        inputs: Any = examples.inputs
-        given, rows = inputs.rows_to_fit(examples.train, unit=self.unit)
-        targets = examples.targets.cpu().numpy()[examples.train]
-        balanced = self.balanced and task_of(examples.task).one_class
-        options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "path": inputs.paths[balanced]}
-        if task_of(examples.task).real:
-            weight, bias = fit_linear(rows, np.asarray(targets, np.float64)[:, None], **options, loss="squared")
-        elif balanced:
-            weight, bias = fit_balanced(rows, targets, examples.task, len(self.bias), **options)
-        else:
-            options |= {"loss": "logistic", "weights": examples.train_weights}
-            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), **options)
-        duals = weight if isinstance(rows, Gram) else inputs.paths[balanced].duals_of(weight, len(targets))
-        state = set_arrays(inputs.nodes.take(examples.train)) | {"duals": duals, "bias": bias.astype(np.float32)}
-        state["weight"] = np.asarray(given.T @ weight if isinstance(rows, Gram) else weight, np.float32)
-        self.arrays |= state
-
-    def embed(self, batch: tuple[Any, Any]) -> NDArray[np.float32]:
-        return np.asarray(batch[self.unit] @ self.weight + self.bias, np.float32)

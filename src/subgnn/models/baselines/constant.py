@@ -18,28 +18,11 @@ from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
 
-class ConstantModel(ArrayModel):
-    """CONSTANT."""
-
-    on_new_graph = "the answer is the same on every graph"
-    needs_edges = False
-    view = "nothing"
-
-    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        return {}
-
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
-        return Rows(np.zeros((len(nodes), 1)))
-
-    def network(self, checkpoint: Checkpoint) -> ConstantNetwork:
-        return ConstantNetwork(checkpoint.spec.num_outputs)
-
-
 class ConstantNetwork(ArrayNetwork):
     """Outputs (n, outputs) that are all the same."""
 
-    def __init__(self, outputs: int) -> None:
-        super().__init__({"output": np.zeros(outputs, np.float32)})
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__({"output": np.zeros(checkpoint.spec.num_outputs, np.float32)})
 
     def solve(self, examples: Examples) -> None:
         task, targets = task_of(examples.task), examples.targets.cpu().numpy()[examples.train]
@@ -49,3 +32,18 @@ class ConstantNetwork(ArrayNetwork):
 
     def embed(self, rows: NDArray[np.float64]) -> NDArray[np.float32]:
         return np.repeat(self.output[None], len(rows), axis=0)
+
+
+class ConstantModel(ArrayModel):
+    """CONSTANT."""
+
+    network = ConstantNetwork
+    on_new_graph = "the answer is the same on every graph"
+    needs_edges = False
+    view = "nothing"
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        return {}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+        return Rows(np.zeros((len(nodes), 1)))

@@ -44,43 +44,6 @@ _ROUNDING = 1e-17
 Levels = NDArray[np.uint8]
 
 
-class EnrichmentModel(ArrayModel):
-    """ENRICHMENT."""
-
-    on_new_graph = "a new node is in no training subgraph, and counts for nothing; there are more nodes to draw from"
-    needs_edges = False
-    view = "nodes"
-
-    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``columns``: the nodes of training subgraphs; ``background``: the number of nodes of the graph."""
-        subgraphs = data.subgraphs
-        columns = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
-        return {"columns": columns, "background": np.array(data.graph.num_nodes)}
-
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
-        """The nodes of each subgraph that training knows, as rows of 0 and 1."""
-        return Rows(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]].astype(np.float32))
-
-    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        """Renumber the nodes that training knows, without those that are gone."""
-        weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"])
-        match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs are gone")
-        kept = np.flatnonzero(places >= 0)
-        kept = kept[np.argsort(places[kept])]
-        moved = {"columns": places[kept], "background": np.array(match.graph.num_nodes)}
-        return replace(checkpoint, weights=weights | moved | {"levels": weights["levels"][:, kept]})
-
-    def network(self, checkpoint: Checkpoint) -> EnrichmentNetwork:
-        return EnrichmentNetwork(checkpoint)
-
-    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        columns = checkpoint.weights["columns"]
-        if not is_sorted_below(columns, graph.num_nodes, np.int64):
-            yield "the columns of its node sets are not in order, or are not nodes of the graph"
-        if not len(columns) <= int(checkpoint.weights["background"]) < 2**53:
-            yield "its background is smaller than its node sets"
-
-
 class EnrichmentNetwork(ArrayNetwork):
     """sum over m of a_m times -log10 p_m, plus b.
 
@@ -119,6 +82,41 @@ class EnrichmentNetwork(ArrayNetwork):
     def embed(self, rows: scipy.sparse.csr_array) -> NDArray[np.float32]:
         scores = enrichment_scores(rows, list(self.levels), int(self.background))
         return np.asarray((scores * self.scale[:, None]).sum(axis=0).astype(np.float32) + self.bias)
+
+
+class EnrichmentModel(ArrayModel):
+    """ENRICHMENT."""
+
+    network = EnrichmentNetwork
+    on_new_graph = "a new node is in no training subgraph, and counts for nothing; there are more nodes to draw from"
+    needs_edges = False
+    view = "nodes"
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``columns``: the nodes of training subgraphs; ``background``: the number of nodes of the graph."""
+        subgraphs = data.subgraphs
+        columns = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+        return {"columns": columns, "background": np.array(data.graph.num_nodes)}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+        """The nodes of each subgraph that training knows, as rows of 0 and 1."""
+        return Rows(bag_of_nodes(nodes, graph.num_nodes)[:, checkpoint.weights["columns"]].astype(np.float32))
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Renumber the nodes that training knows, without those that are gone."""
+        weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"])
+        match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs are gone")
+        kept = np.flatnonzero(places >= 0)
+        kept = kept[np.argsort(places[kept])]
+        moved = {"columns": places[kept], "background": np.array(match.graph.num_nodes)}
+        return replace(checkpoint, weights=weights | moved | {"levels": weights["levels"][:, kept]})
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        columns = checkpoint.weights["columns"]
+        if not is_sorted_below(columns, graph.num_nodes, np.int64):
+            yield "the columns of its node sets are not in order, or are not nodes of the graph"
+        if not len(columns) <= int(checkpoint.weights["background"]) < 2**53:
+            yield "its background is smaller than its node sets"
 
 
 def set_levels(rows: scipy.sparse.csr_array, indicators: Floats) -> Levels:

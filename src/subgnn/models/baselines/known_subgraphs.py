@@ -77,6 +77,7 @@ class KnownSubgraphs(HeadedNetwork):
 class KnownSubgraphsModel(TensorModel):
     """A model with a vector for each subgraph of the dataset that it was fitted to."""
 
+    network = KnownSubgraphs
     predicts_new_subgraphs = False
     settings = (PaperBaselineSettings,)
 
@@ -102,9 +103,6 @@ class KnownSubgraphsModel(TensorModel):
             hint = "add it to the dataset and train again, or use avg, gc, topology, bag or a SubGNN recipe"
             raise DataError(what, where=f"subgraph {found.index(-1)}", hint=hint)
         return Rows(torch.tensor(found, dtype=torch.int64))
-
-    def network(self, checkpoint: Checkpoint) -> KnownSubgraphs:
-        return KnownSubgraphs(checkpoint)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         return head_candidates(recipe)

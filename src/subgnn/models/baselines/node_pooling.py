@@ -172,21 +172,17 @@ class NodePooling(TensorModel):
 class AverageModel(NodePooling):
     """AVG."""
 
+    network = Average
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:
         """The nodes; pretrained embeddings also tell what is around them."""
         return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
 
-    def network(self, checkpoint: Checkpoint) -> Average:
-        return Average(checkpoint)
-
 
 class GraphClassificationModel(NodePooling):
     """GC."""
 
+    network = GraphClassifier
     extra = "paper"
     takes_edges = True
-
-    def network(self, checkpoint: Checkpoint) -> GraphClassifier:
-        return GraphClassifier(checkpoint)

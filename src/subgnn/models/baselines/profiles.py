@@ -54,9 +54,69 @@ _WALK = ("walk",)
 _BOTH = (*_WALK, ABSENT + _WALK[0])
 
 
+class ProfileNetwork(ArrayNetwork):
+    """sum over v of p_S(v) W_v + b.
+
+    Shapes:
+        columns: (F,) the nodes that have weights, plus N if absent. weight: (F, outputs) float64. bias: (outputs,).
+        nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        weights, outputs = checkpoint.weights, checkpoint.spec.num_outputs
+        self.seed = checkpoint.spec.seed
+        super().__init__({name: weights[name] for name in ("columns", *SET_ARRAYS, "classes") if name in weights})
+        self.arrays |= {"scale": np.ones(outputs), "weight": np.zeros((len(weights["columns"]), outputs))}
+        self.arrays["bias"] = np.zeros(outputs, np.float32)
+        self._of_nodes: tuple[Graph, NDArray[np.float32]] | None = None
+
+    def solve(self, examples: Examples) -> None:
+        source: Any = examples.inputs
+        self._of_nodes = None
+        task, outputs = examples.task, len(self.bias)
+        walks = _walks(source, np.arange(len(source)))
+        targets = examples.targets.cpu().numpy()[examples.train]
+        fold = draw_inner_folds(len(targets), self.seed, "profiles/folds")
+        scores, columns, weight = fit_profiles(walks, examples.train, Groups.of(fold, targets, task, outputs), outputs)
+        scale, bias = fit_scales(scores[None], targets, task, examples.train_weights)
+        weight = weight * scale[0]
+        classes, nodes = indicators(targets, task, outputs), source.nodes.take(examples.train)
+        state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
+        state |= set_arrays(nodes) | {"classes": classes.astype(np.uint8)}
+        state["scale"] = np.broadcast_to(scale[0], outputs).astype(np.float64)
+        self.arrays |= state
+
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
+        source, rows = batch
+        exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
+        if exact and times_of(source.nodes) is None:
+            found = self._mean_scores(source, rows)
+        else:
+            walks = _walks(source, rows)
+            every = len(self.columns) == walks.shape[1]
+            found = np.asarray((walks if every else walks[:, self.columns]) @ self.weight)
+        return np.asarray(found.astype(np.float32) + self.bias)
+
+    def _mean_scores(self, source: ViewSource, rows: NDArray[np.int64]) -> Floats:
+        """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
+
+        As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
+        for all u.
+        """
+        if self._of_nodes is None or self._of_nodes[0] is not source.graph:
+            every = np.zeros((source.graph.num_nodes, self.weight.shape[1]), np.float32)
+            every[self.columns] = self.weight
+            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
+        nodes = source.nodes.take(rows)
+        picked = self._of_nodes[1][nodes.values].astype(np.float64)
+        sums = np.add.reduceat(picked, nodes.offsets[:-1]) if len(nodes) else picked
+        return np.asarray(sums / nodes.lengths[:, None])
+
+
 class ProfileModel(ArrayModel):
     """PROFILES."""
 
+    network = ProfileNetwork
     on_new_graph = "the walks of the training subgraphs, and with them the profiles, are computed on the new graph"
     needs_edges = False
     view = "surroundings"
@@ -83,9 +143,6 @@ class ProfileModel(ArrayModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
-
-    def network(self, checkpoint: Checkpoint) -> ProfileNetwork:
-        return ProfileNetwork(checkpoint)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Walk from the training subgraphs on the new graph; one that has lost all nodes is dropped."""
@@ -211,62 +268,3 @@ def fit_profiles(
         kept.append(begin + np.flatnonzero(ends))
         weights.append(weight[ends])
     return scores, there[np.concatenate(kept)], np.concatenate(weights)
-
-
-class ProfileNetwork(ArrayNetwork):
-    """sum over v of p_S(v) W_v + b.
-
-    Shapes:
-        columns: (F,) the nodes that have weights, plus N if absent. weight: (F, outputs) float64. bias: (outputs,).
-        nodes, offsets: the training subgraphs. classes: (n, outputs) uint8, theirs. scale: (outputs,) float64.
-    """
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        weights, outputs = checkpoint.weights, checkpoint.spec.num_outputs
-        self.seed = checkpoint.spec.seed
-        super().__init__({name: weights[name] for name in ("columns", *SET_ARRAYS, "classes") if name in weights})
-        self.arrays |= {"scale": np.ones(outputs), "weight": np.zeros((len(weights["columns"]), outputs))}
-        self.arrays["bias"] = np.zeros(outputs, np.float32)
-        self._of_nodes: tuple[Graph, NDArray[np.float32]] | None = None
-
-    def solve(self, examples: Examples) -> None:
-        source: Any = examples.inputs
-        self._of_nodes = None
-        task, outputs = examples.task, len(self.bias)
-        walks = _walks(source, np.arange(len(source)))
-        targets = examples.targets.cpu().numpy()[examples.train]
-        fold = draw_inner_folds(len(targets), self.seed, "profiles/folds")
-        scores, columns, weight = fit_profiles(walks, examples.train, Groups.of(fold, targets, task, outputs), outputs)
-        scale, bias = fit_scales(scores[None], targets, task, examples.train_weights)
-        weight = weight * scale[0]
-        classes, nodes = indicators(targets, task, outputs), source.nodes.take(examples.train)
-        state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
-        state |= set_arrays(nodes) | {"classes": classes.astype(np.uint8)}
-        state["scale"] = np.broadcast_to(scale[0], outputs).astype(np.float64)
-        self.arrays |= state
-
-    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
-        source, rows = batch
-        exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
-        if exact and times_of(source.nodes) is None:
-            found = self._mean_scores(source, rows)
-        else:
-            walks = _walks(source, rows)
-            every = len(self.columns) == walks.shape[1]
-            found = np.asarray((walks if every else walks[:, self.columns]) @ self.weight)
-        return np.asarray(found.astype(np.float32) + self.bias)
-
-    def _mean_scores(self, source: ViewSource, rows: NDArray[np.int64]) -> Floats:
-        """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
-
-        As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
-        for all u.
-        """
-        if self._of_nodes is None or self._of_nodes[0] is not source.graph:
-            every = np.zeros((source.graph.num_nodes, self.weight.shape[1]), np.float32)
-            every[self.columns] = self.weight
-            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
-        nodes = source.nodes.take(rows)
-        picked = self._of_nodes[1][nodes.values].astype(np.float64)
-        sums = np.add.reduceat(picked, nodes.offsets[:-1]) if len(nodes) else picked
-        return np.asarray(sums / nodes.lengths[:, None])

@@ -77,9 +77,82 @@ EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 
 
+class KernelNetwork(ArrayNetwork):
+    """sum over landmarks of K(S, T) w_T + b; as views are as wide as the graph, this is also a subgraph's vector.
+
+    Shapes:
+        nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
+        :func:`cosines`. mean, deviation: (18,) float64, where there are statistics.
+        weight: (m, outputs) float64. bias: (outputs,).
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        spec, weights = checkpoint.spec, checkpoint.weights
+        self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
+        self.statistics = TOPOLOGY in self.settings.views
+        super().__init__({name: weights[name] for name in SET_ARRAYS if name in weights})
+        size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
+        self.arrays |= {name: np.zeros(size) for name in ("with_mean", "lengths")}
+        width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
+        self.arrays |= {name: np.ones(width) for name in ("mean", "deviation") if self.statistics}
+        self.arrays |= {"weight": np.zeros((size[1], spec.num_outputs)), "bias": np.zeros(spec.num_outputs, np.float32)}
+        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None until it is fitted.
+        self.known: tuple[ViewSource, Any] | None = None
+
+    def solve(self, examples: Examples) -> None:
+        source: Any = examples.inputs
+        found = source.trained(examples.train, self.settings.damping, self.seed)
+        weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
+        nodes, reference = source.nodes.take(found.landmarks), found.reference
+        state = set_arrays(nodes) | {"bias": bias.astype(np.float32)}
+        state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
+        state["weight"] = found.of_landmarks(weight)
+        if self.statistics:
+            state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
+        self.arrays |= state
+        self.known = source, found.landmarks
+
+    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
+        source, rows = batch
+        found = np.zeros((len(rows), len(self.bias)))
+        if self.known is not None:
+            own, blocks = self.known[0] is source, iter([np.arange(len(rows))])
+            if not own:
+                source, rows = source.some(rows, stored=self.known[0].stored), np.arange(len(rows))
+                if times_of(source.nodes) is None:
+                    blocks = subgraph_blocks(source.nodes, source.graph, self.settings)
+            for block in blocks:
+                part = (source, rows) if own else (source.some(block, stored=source.stored), np.arange(len(block)))
+                # Weights are large and of both signs: their sum would have few digits in single precision.
+                found[block] = self._kernel(*part, *self.known) @ self.weight
+        return np.asarray(found.astype(np.float32) + self.bias)
+
+    def _kernel(self, source: ViewSource, rows: NDArray[np.int64], other: ViewSource, places: Any) -> Floats:
+        """K (n, m) of subgraphs with the landmarks, which are some of the others."""
+        if other is not source and not isinstance(places, slice):
+            other, places = other.some(places), slice(None)
+        views, known = source.views(self.settings.damping), other.views(self.settings.damping)
+        compared = [name for name in views if name != TOPOLOGY]
+        if other is source:
+            products = [views[name].products(rows, places) for name in compared]
+        else:
+            products = [
+                known[name].products_with(views[name].values, of_mean)
+                for name, of_mean in zip(compared, self.with_mean, strict=True)
+            ]
+        standard, statistics = None, None
+        if self.statistics:
+            standard = Standard(self.mean, self.deviation)
+            statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
+        options: dict[str, Any] = {"standard": standard, "shares": _shares(self.settings)}
+        reference = Reference(self.settings.kernel, self.with_mean, self.lengths, **options)
+        return reference(products, [views[name].squared[rows] for name in compared], statistics)
+
+
 class KernelMachine(ArrayModel):
     """A kernel machine on the views that ``diffusion.views`` lists."""
 
+    network = KernelNetwork
     on_new_graph = "the training subgraphs are measured again on the new graph; their weights stay as they are"
     needs_edges = False
     settings = (DiffusionSettings,)
@@ -120,9 +193,6 @@ class KernelMachine(ArrayModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
-
-    def network(self, checkpoint: Checkpoint) -> KernelNetwork:
-        return KernelNetwork(checkpoint)
 
     def on_open(self, network: KernelNetwork, graph: Graph, context: LoadContext) -> None:
         """Say where the training subgraphs are: their views are computed when they are needed."""
@@ -328,78 +398,6 @@ class ViewSource(HostSource):
             found = TrainingKernel.of(views, train, chosen, kernel=kernel, shares=_shares(self.settings))
             self._trained = key, found
         return self._trained[1]
-
-
-class KernelNetwork(ArrayNetwork):
-    """sum over landmarks of K(S, T) w_T + b; as views are as wide as the graph, this is also a subgraph's vector.
-
-    Shapes:
-        nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
-        :func:`cosines`. mean, deviation: (18,) float64, where there are statistics.
-        weight: (m, outputs) float64. bias: (outputs,).
-    """
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        spec, weights = checkpoint.spec, checkpoint.weights
-        self.settings, self.seed = spec.of(DiffusionSettings), spec.seed
-        self.statistics = TOPOLOGY in self.settings.views
-        super().__init__({name: weights[name] for name in SET_ARRAYS if name in weights})
-        size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
-        self.arrays |= {name: np.zeros(size) for name in ("with_mean", "lengths")}
-        width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
-        self.arrays |= {name: np.ones(width) for name in ("mean", "deviation") if self.statistics}
-        self.arrays |= {"weight": np.zeros((size[1], spec.num_outputs)), "bias": np.zeros(spec.num_outputs, np.float32)}
-        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None until it is fitted.
-        self.known: tuple[ViewSource, Any] | None = None
-
-    def solve(self, examples: Examples) -> None:
-        source: Any = examples.inputs
-        found = source.trained(examples.train, self.settings.damping, self.seed)
-        weight, bias = fit_regression(found.rows, examples, self.settings, len(self.bias))
-        nodes, reference = source.nodes.take(found.landmarks), found.reference
-        state = set_arrays(nodes) | {"bias": bias.astype(np.float32)}
-        state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
-        state["weight"] = found.of_landmarks(weight)
-        if self.statistics:
-            state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
-        self.arrays |= state
-        self.known = source, found.landmarks
-
-    def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
-        source, rows = batch
-        found = np.zeros((len(rows), len(self.bias)))
-        if self.known is not None:
-            own, blocks = self.known[0] is source, iter([np.arange(len(rows))])
-            if not own:
-                source, rows = source.some(rows, stored=self.known[0].stored), np.arange(len(rows))
-                if times_of(source.nodes) is None:
-                    blocks = subgraph_blocks(source.nodes, source.graph, self.settings)
-            for block in blocks:
-                part = (source, rows) if own else (source.some(block, stored=source.stored), np.arange(len(block)))
-                # Weights are large and of both signs: their sum would have few digits in single precision.
-                found[block] = self._kernel(*part, *self.known) @ self.weight
-        return np.asarray(found.astype(np.float32) + self.bias)
-
-    def _kernel(self, source: ViewSource, rows: NDArray[np.int64], other: ViewSource, places: Any) -> Floats:
-        """K (n, m) of subgraphs with the landmarks, which are some of the others."""
-        if other is not source and not isinstance(places, slice):
-            other, places = other.some(places), slice(None)
-        views, known = source.views(self.settings.damping), other.views(self.settings.damping)
-        compared = [name for name in views if name != TOPOLOGY]
-        if other is source:
-            products = [views[name].products(rows, places) for name in compared]
-        else:
-            products = [
-                known[name].products_with(views[name].values, of_mean)
-                for name, of_mean in zip(compared, self.with_mean, strict=True)
-            ]
-        standard, statistics = None, None
-        if self.statistics:
-            standard = Standard(self.mean, self.deviation)
-            statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
-        options: dict[str, Any] = {"standard": standard, "shares": _shares(self.settings)}
-        reference = Reference(self.settings.kernel, self.with_mean, self.lengths, **options)
-        return reference(products, [views[name].squared[rows] for name in compared], statistics)
 
 
 def _num_landmarks(count: int) -> int:

@@ -184,9 +184,32 @@ def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, 
     return values[: fixed.shape[1]], fixed
 
 
+class Probe(ArrayNetwork):
+    """Outputs that are linear in the vectors of subgraphs: weight (width, outputs) float64, bias (outputs,)."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint, spec = checkpoint, checkpoint.spec
+        super().__init__({name: checkpoint.weights[name] for name in SPACE})
+        self.arrays["weight"] = np.zeros((spec.of(VectorSettings).width, spec.num_outputs))
+        self.arrays["bias"] = np.zeros(spec.num_outputs, np.float32)
+
+    def solve(self, examples: Examples) -> None:
+        rows = in_standard_units(examples.inputs.batch(examples.train).astype(np.float64))
+        settings = self.checkpoint.spec.of(DiffusionSettings)
+        weight, bias = fit_regression(rows, examples, settings, len(self.bias))
+        self.arrays |= {"weight": in_standard_units(weight.T).T, "bias": bias.astype(np.float32)}
+
+    def embed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return rows
+
+    def forward(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray((rows.astype(np.float64) @ self.weight).astype(np.float32) + self.bias)
+
+
 class UnsupervisedModel(ArrayModel):
     """UNSUPERVISED."""
 
+    network = Probe
     measures_at_own_time = False
     on_new_graph = "the references are measured again on the new graph; the directions of the space stay as they are"
     needs_edges = False
@@ -220,9 +243,6 @@ class UnsupervisedModel(ArrayModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
         return VectorRows(lambda: _space_of(checkpoint, graph)(nodes))
-
-    def network(self, checkpoint: Checkpoint) -> Probe:
-        return Probe(checkpoint)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Measure the references on the new graph; a reference that has lost all nodes is dropped."""
@@ -269,25 +289,3 @@ class VectorRows(SubgraphRows):
     @cached_property
     def rows(self) -> NDArray[np.float32]:
         return self._compute()
-
-
-class Probe(ArrayNetwork):
-    """Outputs that are linear in the vectors of subgraphs: weight (width, outputs) float64, bias (outputs,)."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint, spec = checkpoint, checkpoint.spec
-        super().__init__({name: checkpoint.weights[name] for name in SPACE})
-        self.arrays["weight"] = np.zeros((spec.of(VectorSettings).width, spec.num_outputs))
-        self.arrays["bias"] = np.zeros(spec.num_outputs, np.float32)
-
-    def solve(self, examples: Examples) -> None:
-        rows = in_standard_units(examples.inputs.batch(examples.train).astype(np.float64))
-        settings = self.checkpoint.spec.of(DiffusionSettings)
-        weight, bias = fit_regression(rows, examples, settings, len(self.bias))
-        self.arrays |= {"weight": in_standard_units(weight.T).T, "bias": bias.astype(np.float32)}
-
-    def embed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        return rows
-
-    def forward(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray((rows.astype(np.float64) @ self.weight).astype(np.float32) + self.bias)

@@ -39,7 +39,7 @@ from subgnn.models.peers.message_passing import (
     WholeGraph,
     pool,
 )
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -56,10 +56,10 @@ class GLASS(MessagePassing):
 
     reference: Tensor
 
-    def __init__(self, start: Weights, spec: ModelSpec) -> None:
-        settings = spec.of(MessagePassingSettings)
-        super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
-        self.register_buffer("reference", start["reference"])
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        spec, settings = checkpoint.spec, checkpoint.spec.of(MessagePassingSettings)
+        super().__init__(checkpoint, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
+        self.register_buffer("reference", checkpoint.weights["reference"])
         self.pool = settings.pool
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
@@ -179,6 +179,8 @@ def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
 class GLASSModel(MessagePassingModel):
     """GLASS."""
 
+    network = GLASS
+
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``, and ``reference``: the nodes of a batch of training subgraphs."""
         nodes, train = data.subgraphs.nodes, data.subgraphs.indices("train")
@@ -193,9 +195,6 @@ class GLASSModel(MessagePassingModel):
         match.tell_gone(int((places < 0).sum()), "nodes of the reference pass are gone")
         reference = np.sort(places[places >= 0]).astype(np.int32)
         return replace(found, weights=found.weights | {"reference": torch.from_numpy(reference)})
-
-    def network(self, checkpoint: Checkpoint) -> GLASS:
-        return GLASS(checkpoint.weights, checkpoint.spec)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield from super().problems(checkpoint, graph)

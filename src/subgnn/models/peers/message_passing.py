@@ -39,7 +39,7 @@ from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
 from subgnn.models.examples import HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -275,8 +275,9 @@ class Pass:
 class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to outputs; ``table`` has a first vector for each node (N, d), or one for all."""
 
-    def __init__(self, start: Weights, spec: ModelSpec, *, ratio: float | None, width: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, *, ratio: float | None, width: int) -> None:
         super().__init__()
+        spec, start = checkpoint.spec, checkpoint.weights
         dim, dropout, count = start["table"].shape[1], spec.model.dropout, spec.model.layers
         constant = spec.of(MessagePassingSettings).inputs == "constant"
         self.table = nn.Parameter(start["table"].clone(), requires_grad=constant or spec.embeddings.trainable)

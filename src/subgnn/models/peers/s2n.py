@@ -168,9 +168,92 @@ _OF_TRAINING = {
 }
 
 
+class Convolution(nn.Module):
+    """One layer of GCN, P x W + b, or of GCNII, each before its activation."""
+
+    def __init__(self, width: int, kind: str, *, layer: int, alpha: float, theta: float, shared: bool) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, math.log(theta / layer + 1)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width)))
+        self.bias = nn.Parameter(torch.zeros(width)) if kind == "gcn" else None
+        own = kind == "gcnii" and not shared
+        self.first_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width))) if own else None
+
+    def forward(self, p: Adjacency, x: Tensor, first: Tensor) -> Tensor:
+        if self.bias is not None:
+            return p @ (x @ self.weight) + self.bias
+        spread, start = (1 - self.alpha) * (p @ x), self.alpha * first
+        if self.first_weight is None:
+            spread = spread + start
+            return torch.lerp(spread, spread @ self.weight, self.beta)
+        start = torch.lerp(start, start @ self.first_weight, self.beta)
+        return torch.lerp(spread, spread @ self.weight, self.beta) + start
+
+
+class S2N(nn.Module):
+    """Sums over subgraphs, layers on the graph of subgraphs, and a linear layer."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, weights = checkpoint.spec, checkpoint.weights
+        settings = spec.of(S2NSettings)
+        kind, width = settings.convolution, weights["table"].shape[1]
+        self.dropout, self.edge_dropout = spec.model.dropout, settings.edge_dropout
+        self.sub_normalized = settings.sub_normalized
+        for name in ("nodes", *_OF_TRAINING):
+            self.register_buffer(name, weights[name])
+        trainable = spec.embeddings.trainable and not settings.constant
+        self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
+        inner, outer = range(1, settings.sub_layers + 1), range(1, spec.model.layers + 1)
+        names = ("alpha", "theta", "shared")
+        between, inside = ({name: getattr(settings, name)[where] for name in names} for where in (0, 1))
+        self.inside = nn.ModuleList(Convolution(width, kind, layer=i, **inside) for i in inner)
+        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **between) for i in outer)
+        self.skips = nn.ModuleList(nn.Linear(width, width) for _ in outer if settings.skip)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in outer if settings.batch_norm)
+        self.linear = nn.Linear(width, spec.num_outputs)
+
+    def embed(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+        source, rows = batch
+        (members, graph), places = source.in_training(rows) if self.training else source.in_prediction(rows)
+        x = torch.cat([self._sum_nodes(nodes) for nodes in members])
+        if self.training and self.edge_dropout:  # each edge and self loop is left out with this probability
+            kept = (given * (torch.rand_like(given) >= self.edge_dropout) for given in (graph.weights, graph.own))
+            graph = replace(graph, **dict(zip(("weights", "own"), kept, strict=True)))
+        p = graph.normalised()
+        h = x
+        for i, layer in enumerate(self.layers):
+            out = layer(p, h if i == 0 else self._drop(h), x)
+            out = out + self.skips[i](h) if self.skips else out
+            h = torch.relu(self.norms[i](out) if self.norms else out)
+        return (x + h if self.layers else x)[places]
+
+    def forward(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+        return cast(Tensor, self.linear(self._drop(self.embed(batch))))
+
+    def _sum_nodes(self, batch: NodeBatch) -> Tensor:
+        weights = cast(Tensor, batch.weights)
+        if not self.inside:
+            bag = functional.embedding_bag
+            return bag(batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights)
+        h = first = self.table[batch.nodes]
+        starts, sources = batch.offsets[:-1].long(), batch.neighbors.long()
+        every = torch.arange(len(h), device=h.device)
+        targets = every.repeat_interleave(batch.offsets.diff(), output_size=len(sources))
+        p = Adjacency(starts, targets, sources, h.new_ones(len(sources)), h.new_ones(len(h)))
+        p = p.normalised() if self.sub_normalized else p
+        for i, layer in enumerate(self.inside):
+            h = torch.relu(layer(p, h if i == 0 else self._drop(h), first))
+        return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, weights[:, None] * h)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.dropout, self.training)
+
+
 class S2NModel(NodePooling):
     """S2N."""
 
+    network = S2N
     trains_on_many_devices = False
     settings = (S2NSettings,)
 
@@ -219,9 +302,6 @@ class S2NModel(NodePooling):
             weights = np.sqrt(degrees / total).astype(np.float32)
         edges = induced_graph(*graph.csr, nodes) if settings.sub_layers else None
         return NodeSets(Ragged(places, nodes.offsets), edges, weights)
-
-    def network(self, checkpoint: Checkpoint) -> S2N:
-        return S2N(checkpoint)
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they had before training, or the constant."""
@@ -310,85 +390,3 @@ class JoinedSubgraphs(HostSource):
         (train, _), _ = self.in_training(rows)
         joined = [*train, self.members.to(self.device).batch(rows)]
         return (joined, adjacency), slice(len(self.train_own), None)
-
-
-class Convolution(nn.Module):
-    """One layer of GCN, P x W + b, or of GCNII, each before its activation."""
-
-    def __init__(self, width: int, kind: str, *, layer: int, alpha: float, theta: float, shared: bool) -> None:
-        super().__init__()
-        self.alpha, self.beta = alpha, math.log(theta / layer + 1)
-        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width)))
-        self.bias = nn.Parameter(torch.zeros(width)) if kind == "gcn" else None
-        own = kind == "gcnii" and not shared
-        self.first_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width))) if own else None
-
-    def forward(self, p: Adjacency, x: Tensor, first: Tensor) -> Tensor:
-        if self.bias is not None:
-            return p @ (x @ self.weight) + self.bias
-        spread, start = (1 - self.alpha) * (p @ x), self.alpha * first
-        if self.first_weight is None:
-            spread = spread + start
-            return torch.lerp(spread, spread @ self.weight, self.beta)
-        start = torch.lerp(start, start @ self.first_weight, self.beta)
-        return torch.lerp(spread, spread @ self.weight, self.beta) + start
-
-
-class S2N(nn.Module):
-    """Sums over subgraphs, layers on the graph of subgraphs, and a linear layer."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        spec, weights = checkpoint.spec, checkpoint.weights
-        settings = spec.of(S2NSettings)
-        kind, width = settings.convolution, weights["table"].shape[1]
-        self.dropout, self.edge_dropout = spec.model.dropout, settings.edge_dropout
-        self.sub_normalized = settings.sub_normalized
-        for name in ("nodes", *_OF_TRAINING):
-            self.register_buffer(name, weights[name])
-        trainable = spec.embeddings.trainable and not settings.constant
-        self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
-        inner, outer = range(1, settings.sub_layers + 1), range(1, spec.model.layers + 1)
-        names = ("alpha", "theta", "shared")
-        between, inside = ({name: getattr(settings, name)[where] for name in names} for where in (0, 1))
-        self.inside = nn.ModuleList(Convolution(width, kind, layer=i, **inside) for i in inner)
-        self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **between) for i in outer)
-        self.skips = nn.ModuleList(nn.Linear(width, width) for _ in outer if settings.skip)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in outer if settings.batch_norm)
-        self.linear = nn.Linear(width, spec.num_outputs)
-
-    def embed(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
-        source, rows = batch
-        (members, graph), places = source.in_training(rows) if self.training else source.in_prediction(rows)
-        x = torch.cat([self._sum_nodes(nodes) for nodes in members])
-        if self.training and self.edge_dropout:  # each edge and self loop is left out with this probability
-            kept = (given * (torch.rand_like(given) >= self.edge_dropout) for given in (graph.weights, graph.own))
-            graph = replace(graph, **dict(zip(("weights", "own"), kept, strict=True)))
-        p = graph.normalised()
-        h = x
-        for i, layer in enumerate(self.layers):
-            out = layer(p, h if i == 0 else self._drop(h), x)
-            out = out + self.skips[i](h) if self.skips else out
-            h = torch.relu(self.norms[i](out) if self.norms else out)
-        return (x + h if self.layers else x)[places]
-
-    def forward(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
-        return cast(Tensor, self.linear(self._drop(self.embed(batch))))
-
-    def _sum_nodes(self, batch: NodeBatch) -> Tensor:
-        weights = cast(Tensor, batch.weights)
-        if not self.inside:
-            bag = functional.embedding_bag
-            return bag(batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights)
-        h = first = self.table[batch.nodes]
-        starts, sources = batch.offsets[:-1].long(), batch.neighbors.long()
-        every = torch.arange(len(h), device=h.device)
-        targets = every.repeat_interleave(batch.offsets.diff(), output_size=len(sources))
-        p = Adjacency(starts, targets, sources, h.new_ones(len(sources)), h.new_ones(len(h)))
-        p = p.normalised() if self.sub_normalized else p
-        for i, layer in enumerate(self.inside):
-            h = torch.relu(layer(p, h if i == 0 else self._drop(h), first))
-        return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, weights[:, None] * h)
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.dropout, self.training)

@@ -30,7 +30,7 @@ from subgnn.models.peers.message_passing import (
     in_blocks,
     pool,
 )
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -40,8 +40,9 @@ _VISITS_AT_A_TIME = 2**22
 class SSNP(MessagePassing):
     """The network."""
 
-    def __init__(self, start: Weights, spec: ModelSpec) -> None:
-        super().__init__(start, spec, ratio=None, width=2 * spec.model.layers * spec.embeddings.dim)
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        spec = checkpoint.spec
+        super().__init__(checkpoint, ratio=None, width=2 * spec.model.layers * spec.embeddings.dim)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -103,8 +104,7 @@ def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, k
 class SSNPModel(MessagePassingModel):
     """SSNP."""
 
+    network = SSNP
+
     def sees(self, settings: Settings) -> View:
         return "surroundings" if self.uses_embeddings(settings) else "shape"
-
-    def network(self, checkpoint: Checkpoint) -> SSNP:
-        return SSNP(checkpoint.weights, checkpoint.spec)

@@ -128,143 +128,6 @@ class WLKSSettings(MethodSettings):
     inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
 
 
-class WLKSModel(ArrayModel):
-    """WLKS."""
-
-    measures_at_own_time = False
-    on_new_graph = "the colours of the training subgraphs are refined on the new graph; their weights stay as they are"
-    settings = (WLKSSettings,)
-
-    def check(self, recipe: Recipe, graph: Graph) -> None:
-        for name in ("rounds", "mix", "inverse_penalty"):
-            if not getattr(recipe.of(WLKSSettings), name):
-                hint = f"accepted: a list of values to try, e.g. wlks.{name}={list(getattr(WLKSSettings(), name))}"
-                raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
-
-    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
-        return self._start(data.graph, train, recipe.of(WLKSSettings))
-
-    def _start(self, graph: Graph, train: Ragged, settings: WLKSSettings) -> Weights:
-        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
-        last, found = max(settings.rounds), set_arrays(with_absent(train, None))
-        if max(settings.mix) > 0:
-            for i, colours in enumerate(graph_colours(graph, last), 1):
-                found[f"graph_colours_{i}"] = colours
-                found[f"graph_columns_{i}"] = np.unique(colours[train.values])
-        if min(settings.mix) < 1:
-            tables: list[Table] = [{} for _ in range(last)]
-            of_members = subgraph_colours(graph, train, tables)
-            for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
-                rows = table_rows(table)
-                found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
-                found[f"subgraph_columns_{i}"] = np.unique(colours)
-        return found
-
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
-        """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
-        known = {name: array for name, array in checkpoint.weights.items() if name.startswith(_OF_START)}
-        rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
-        tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
-        colours = {f"subgraph_{i}": found for i, found in enumerate(subgraph_colours(graph, nodes, tables), 1)}
-        for name, of_graph in known.items():
-            if name.startswith("graph_colours_"):
-                colours[name.replace("colours_", "")] = of_graph[nodes.values]
-        # A machine that is not cumulative has columns for its last round alone.
-        columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
-        found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
-        return Histograms(nodes, found)
-
-    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        """Refine colours on the new graph; a machine is the sum of its training subgraphs' histograms there."""
-        graph, weights = match.graph, checkpoint.weights
-        nodes, kept = moved_landmarks(weights, match)
-        if not len(weights["dual"]):
-            what = f"wlks was fitted to more than {_LARGEST_MATRIX:,} subgraphs, and does not know the weight of each"
-            raise DataError(what, where="--graph", hint="train again on this graph")
-        dual = weights["dual"][kept]
-        start = self._start(graph, nodes, checkpoint.spec.of(WLKSSettings)) | {"dual": dual}
-        unfitted = replace(checkpoint, weights=start)
-        network = self.network(unfitted)
-        histograms = self.inputs(unfitted, graph, nodes).batch(np.arange(len(nodes)))
-        network.set_weights(scipy.sparse.hstack(network.features(histograms), format="csr").T @ dual)
-        return replace(checkpoint, weights=network.arrays | {name: weights[name] for name in ("bias", "scale")})
-
-    def network(self, checkpoint: Checkpoint) -> WLKS:
-        return WLKS(checkpoint)
-
-    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        given = recipe.of(WLKSSettings)
-        ways: tuple[Any, ...] = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
-        found = {}
-        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
-            chosen = replace(given, normalize=way, rounds=(i,), mix=(a,), inverse_penalty=(c,))
-            name = f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"
-            found[name] = recipe.with_method_settings(chosen)
-        return found
-
-    def sees(self, settings: Settings) -> View:
-        return "everything" if max(settings.of(WLKSSettings).mix) > 0 else "shape"
-
-    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        yield from wrong_node_sets(checkpoint.weights, graph)
-        dual, number = checkpoint.weights["dual"], len(checkpoint.weights["offsets"]) - 1
-        shape = (len(dual), len(checkpoint.weights["bias"]))
-        if dual.dtype != np.float64 or dual.shape != shape or len(dual) not in (0, number):
-            yield "the weights of its training subgraphs have the wrong shape or type"
-        for name, array in checkpoint.weights.items():
-            kind, _, i = name.rpartition("_")
-            if not name.startswith(_OF_START):
-                continue
-            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
-                yield f"its colours {name!r} have the wrong shape or type"
-            elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
-                yield f"its colours {name!r} are not one for each node"
-            elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
-                yield f"its colours {name!r} are not in order"
-            elif kind == "signatures":
-                offsets = checkpoint.weights[f"signature_offsets_{i}"]
-                if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
-                    yield f"its signatures {name!r} have invalid offsets"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Histogram:
-    """How many nodes of each subgraph have each colour of training (n, columns); lengths (n,) over all colours."""
-
-    counts: scipy.sparse.csr_array
-    lengths: NDArray[np.float64]
-
-
-def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Histogram:
-    """Count the colours of each subgraph's nodes; colours that are not in ``columns`` enter the lengths alone.
-
-    Example:
-        >>> found = histogram(Ragged.from_rows([[0, 1, 2], [3]]), np.array([5, 5, 7, 9]), np.array([5, 9]))
-        >>> found.counts.toarray().tolist(), (found.lengths**2).round(6).tolist()
-        ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
-    """
-    size = (len(nodes), 1 + int(max(colours.max(initial=0), columns.max(initial=0))))
-    # 32-bit places: the only ones all solvers take.
-    places = nodes.row_ids.astype(np.int32), colours
-    every = scipy.sparse.csr_array((np.ones(len(colours)), places), shape=size)
-    every.sum_duplicates()
-    return Histogram(every[:, columns], np.sqrt(every.multiply(every).sum(axis=1)))
-
-
-class Histograms(HostSource):
-    """Histograms of subgraphs by kind and round."""
-
-    def __init__(self, nodes: Ragged, parts: dict[str, Histogram]) -> None:
-        self.nodes, self.parts = nodes, parts
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
-        return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
-
-
 class WLKS(ArrayNetwork):
     """Support vector machines on the mixture of kernels, as one weight for each colour.
 
@@ -351,6 +214,141 @@ class WLKS(ArrayNetwork):
     def forward(self, batch: dict[str, Histogram]) -> NDArray[np.float32]:
         scores = machine_scores(self.embed(batch), self.task, self.outputs)
         return np.asarray(scores.astype(np.float32) * self.scale)
+
+
+class WLKSModel(ArrayModel):
+    """WLKS."""
+
+    network = WLKS
+    measures_at_own_time = False
+    on_new_graph = "the colours of the training subgraphs are refined on the new graph; their weights stay as they are"
+    settings = (WLKSSettings,)
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        for name in ("rounds", "mix", "inverse_penalty"):
+            if not getattr(recipe.of(WLKSSettings), name):
+                hint = f"accepted: a list of values to try, e.g. wlks.{name}={list(getattr(WLKSSettings(), name))}"
+                raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+        return self._start(data.graph, train, recipe.of(WLKSSettings))
+
+    def _start(self, graph: Graph, train: Ragged, settings: WLKSSettings) -> Weights:
+        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
+        last, found = max(settings.rounds), set_arrays(with_absent(train, None))
+        if max(settings.mix) > 0:
+            for i, colours in enumerate(graph_colours(graph, last), 1):
+                found[f"graph_colours_{i}"] = colours
+                found[f"graph_columns_{i}"] = np.unique(colours[train.values])
+        if min(settings.mix) < 1:
+            tables: list[Table] = [{} for _ in range(last)]
+            of_members = subgraph_colours(graph, train, tables)
+            for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
+                rows = table_rows(table)
+                found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
+                found[f"subgraph_columns_{i}"] = np.unique(colours)
+        return found
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
+        """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
+        known = {name: array for name, array in checkpoint.weights.items() if name.startswith(_OF_START)}
+        rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
+        tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
+        colours = {f"subgraph_{i}": found for i, found in enumerate(subgraph_colours(graph, nodes, tables), 1)}
+        for name, of_graph in known.items():
+            if name.startswith("graph_colours_"):
+                colours[name.replace("colours_", "")] = of_graph[nodes.values]
+        # A machine that is not cumulative has columns for its last round alone.
+        columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
+        found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
+        return Histograms(nodes, found)
+
+    def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
+        """Refine colours on the new graph; a machine is the sum of its training subgraphs' histograms there."""
+        graph, weights = match.graph, checkpoint.weights
+        nodes, kept = moved_landmarks(weights, match)
+        if not len(weights["dual"]):
+            what = f"wlks was fitted to more than {_LARGEST_MATRIX:,} subgraphs, and does not know the weight of each"
+            raise DataError(what, where="--graph", hint="train again on this graph")
+        dual = weights["dual"][kept]
+        start = self._start(graph, nodes, checkpoint.spec.of(WLKSSettings)) | {"dual": dual}
+        unfitted = replace(checkpoint, weights=start)
+        network = self.network(unfitted)
+        histograms = self.inputs(unfitted, graph, nodes).batch(np.arange(len(nodes)))
+        network.set_weights(scipy.sparse.hstack(network.features(histograms), format="csr").T @ dual)
+        return replace(checkpoint, weights=network.arrays | {name: weights[name] for name in ("bias", "scale")})
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        given = recipe.of(WLKSSettings)
+        ways: tuple[Any, ...] = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        found = {}
+        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
+            chosen = replace(given, normalize=way, rounds=(i,), mix=(a,), inverse_penalty=(c,))
+            name = f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"
+            found[name] = recipe.with_method_settings(chosen)
+        return found
+
+    def sees(self, settings: Settings) -> View:
+        return "everything" if max(settings.of(WLKSSettings).mix) > 0 else "shape"
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        yield from wrong_node_sets(checkpoint.weights, graph)
+        dual, number = checkpoint.weights["dual"], len(checkpoint.weights["offsets"]) - 1
+        shape = (len(dual), len(checkpoint.weights["bias"]))
+        if dual.dtype != np.float64 or dual.shape != shape or len(dual) not in (0, number):
+            yield "the weights of its training subgraphs have the wrong shape or type"
+        for name, array in checkpoint.weights.items():
+            kind, _, i = name.rpartition("_")
+            if not name.startswith(_OF_START):
+                continue
+            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
+                yield f"its colours {name!r} have the wrong shape or type"
+            elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
+                yield f"its colours {name!r} are not one for each node"
+            elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
+                yield f"its colours {name!r} are not in order"
+            elif kind == "signatures":
+                offsets = checkpoint.weights[f"signature_offsets_{i}"]
+                if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
+                    yield f"its signatures {name!r} have invalid offsets"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """How many nodes of each subgraph have each colour of training (n, columns); lengths (n,) over all colours."""
+
+    counts: scipy.sparse.csr_array
+    lengths: NDArray[np.float64]
+
+
+def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Histogram:
+    """Count the colours of each subgraph's nodes; colours that are not in ``columns`` enter the lengths alone.
+
+    Example:
+        >>> found = histogram(Ragged.from_rows([[0, 1, 2], [3]]), np.array([5, 5, 7, 9]), np.array([5, 9]))
+        >>> found.counts.toarray().tolist(), (found.lengths**2).round(6).tolist()
+        ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
+    """
+    size = (len(nodes), 1 + int(max(colours.max(initial=0), columns.max(initial=0))))
+    # 32-bit places: the only ones all solvers take.
+    places = nodes.row_ids.astype(np.int32), colours
+    every = scipy.sparse.csr_array((np.ones(len(colours)), places), shape=size)
+    every.sum_duplicates()
+    return Histogram(every[:, columns], np.sqrt(every.multiply(every).sum(axis=1)))
+
+
+class Histograms(HostSource):
+    """Histograms of subgraphs by kind and round."""
+
+    def __init__(self, nodes: Ragged, parts: dict[str, Histogram]) -> None:
+        self.nodes, self.parts = nodes, parts
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
+        return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
 
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
