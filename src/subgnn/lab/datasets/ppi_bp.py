@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -80,11 +79,27 @@ def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Inter
 
     Self loops, repeated pairs and ids without one of the ``symbols`` are dropped and counted.
     """
-    pairs, dropped = _read_pairs(path, symbols)
-    if not len(pairs):
+    dropped = {"pairs of a gene with itself": 0, "pairs with another species": 0, "repeated pairs": 0}
+    pairs: set[tuple[int, int]] = set()
+    for place, (number, line) in enumerate(source_lines(path)):
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) < 2 or not all(is_id(cell) for cell in cells[:2]):
+            if place == 0 and len(cells) >= 2:
+                continue  # the header
+            hint = "two columns of NCBI Gene ids, separated by a comma, are accepted"
+            raise DataError(f"{excerpt(line)} is not a pair of genes", where=f"{path}:{number}", hint=hint)
+        if cells[0] == cells[1]:
+            dropped["pairs of a gene with itself"] += 1
+        elif symbols is not None and not symbols.keys() >= set(cells[:2]):
+            dropped["pairs with another species"] += 1
+        else:
+            a, b = sorted((int(cells[0]), int(cells[1])))
+            dropped["repeated pairs"] += (a, b) in pairs
+            pairs.add((a, b))
+    if not pairs:
         raise DataError("no pair of genes is left", where=str(path), hint=f"dropped: {dropped}")
-    ids, codes = np.unique(pairs, return_inverse=True)
-    codes = codes.reshape(pairs.shape)
+    ids, codes = np.unique(np.array(sorted(pairs), np.int64), return_inverse=True)
+    codes = codes.reshape(-1, 2)
     links = coo_array((np.ones(len(codes), np.int8), (codes[:, 0], codes[:, 1])), shape=(len(ids), len(ids)))
     label = connected_components(links, directed=False)[1]
     largest = label == np.argmax(np.bincount(label))  # of equal ones, that of the smallest id
@@ -95,29 +110,6 @@ def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Inter
     names = NodeNames({**columns, "ncbi_gene_id": Strings.of(genes)})
     graph = Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names)
     return Interactome(graph, genes, dropped)
-
-
-def _read_pairs(path: Path, known: Collection[str] | None) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """Distinct pairs of two different genes, smaller id first; pairs with genes that are not known are counted."""
-    dropped = {"pairs of a gene with itself": 0, "pairs with another species": 0, "repeated pairs": 0}
-    pairs: set[tuple[int, int]] = set()
-    for place, (number, line) in enumerate(source_lines(path)):
-        columns = [column.strip() for column in line.split(",")]
-        if len(columns) < 2 or not all(is_id(column) for column in columns[:2]):
-            if place == 0 and len(columns) >= 2:
-                continue  # the header
-            hint = "two columns of NCBI Gene ids, separated by a comma, are accepted"
-            raise DataError(f"{excerpt(line)} is not a pair of genes", where=f"{path}:{number}", hint=hint)
-        if columns[0] == columns[1]:
-            dropped["pairs of a gene with itself"] += 1
-        elif known is not None and (columns[0] not in known or columns[1] not in known):
-            dropped["pairs with another species"] += 1
-        else:
-            a, b = int(columns[0]), int(columns[1])
-            pair = (a, b) if a < b else (b, a)
-            dropped["repeated pairs"] += pair in pairs
-            pairs.add(pair)
-    return np.array(sorted(pairs), np.int64).reshape(-1, 2), dropped
 
 
 def read_annotations(path: Path, excluded_evidence: Collection[str]) -> tuple[dict[str, set[str]], dict[str, int]]:
