@@ -25,13 +25,16 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
+import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from scale_cases.measure import measure
+import psutil
 
 STAGES = ("generate", "convert", "prepare", "train", "predict", "embed")
 OF_RECIPES = STAGES[2:]
@@ -61,6 +64,55 @@ def commands(folder: Path, options: argparse.Namespace, nodes: int, recipe: str)
     }
 
 
+def _unreclaimable(pid: int) -> int:
+    """Bytes of a process and its descendants that the system cannot reclaim; files in memory count once."""
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                used = one.memory_info()
+                total += used.rss - used.shared
+        for path in Path("/dev/shm").glob(f"subgnn-{pid}-*/*"):
+            with suppress(OSError):
+                total += path.stat().st_size
+    return total
+
+
+def measure(words: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    """Run a command to its end; returns its costs, its standard output and the end of its standard error.
+
+    *Resident* is all memory of its largest process, also pages of mapped files, which the system can reclaim;
+    *anonymous* is the memory of all its processes that it cannot, and files that they share in memory. Both are peaks;
+    the second is sampled five times a second.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
+        begin = time.perf_counter()
+        process = subprocess.Popen(words, stdout=out, stderr=error, env={**os.environ, **environment})
+        anonymous = 0
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            anonymous = max(anonymous, _unreclaimable(process.pid))
+            time.sleep(0.2)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - begin
+        out.seek(0)
+        error.seek(0)
+        # The kernel counts in kilobytes, but for macOS, which counts in bytes.
+        scale = 1 if sys.platform == "darwin" else 1024
+        return {
+            "code": process.returncode,
+            "seconds": round(seconds, 2),
+            "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
+            "resident_mb": round(usage.ru_maxrss * scale / 1e6),
+            "anonymous_mb": round(anonymous / 1e6),
+            "out": out.read().decode(errors="replace"),
+            "error": error.read().decode(errors="replace").strip()[-400:],
+        }
+
+
 def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """All stages at one size; those of recipes for each."""
     folder = options.folder / f"{nodes}"
@@ -74,7 +126,7 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
         if stage == "train":
             shutil.rmtree(folder / "run", ignore_errors=True)
         words = commands(folder, options, nodes, recipe)[stage]
-        found = measure(words, environment={"SUBGNN_CACHE": str(folder / "cache")})
+        found = measure(words, {"SUBGNN_CACHE": str(folder / "cache")})
         out = found.pop("out").strip()
         row = {"stage": stage, "recipe": recipe, "nodes": nodes, "edges": EDGES_PER_NODE * nodes, **found}
         row["load"] = os.getloadavg()[0]
@@ -148,7 +200,7 @@ def main() -> int:
     if bundle_alone and (options.text or "convert" in options.stages):
         parser.error("--weights and --directed are for bundles alone: leave out --text and the stage convert")
     if options.generate is not None:
-        from scale_cases.graph import generate
+        from scale_graph import generate
 
         nodes = options.generate
         edges = EDGES_PER_NODE * nodes
