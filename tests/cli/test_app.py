@@ -80,7 +80,7 @@ def test_help_lists_commands_in_the_order_of_use():
         (("data", "convert", "x"), "subgnn data convert: Missing option '--out'; see subgnn data convert --help"),
         (("data", "describe", "x", "y", "z"), "subgnn data describe: Got unexpected extra argument"),
         (("data", "describe", "x", "--id-base", "2"), "subgnn data describe: Invalid value for '--id-base'"),
-        (("data", "convert", "x", "--out", "y", "--to", "zip"), "subgnn data convert: Invalid value for '--to'"),
+        (("data", "split", "x", "--out", "y", "--method", "no"), "subgnn data split: Invalid value for '--method'"),
     ],
 )
 def test_usage_errors(arguments, message):

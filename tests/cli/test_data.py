@@ -80,13 +80,13 @@ def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again", "five", "five.subgnn"]
 
 
-@pytest.mark.parametrize("layout", ["folder", "bundle"])
-def test_an_existing_output_stays_without_force(tmp_path, folder, layout):
-    target = write_files(tmp_path / "out", {"mine.txt": "precious"})
-    called = call("data", "convert", folder, "--to", layout, "--out", target)
+@pytest.mark.parametrize("name", ["out", "out.subgnn"])
+def test_an_existing_output_stays_without_force(tmp_path, folder, name):
+    target = write_files(tmp_path / name, {"mine.txt": "precious"})
+    called = call("data", "convert", folder, "--out", target)
     assert (called.code, called.out) == (2, "")
     assert called.error == f"{target}: exists already; choose another place, or pass --force to replace it"
     assert tree(target) == {"mine.txt": b"precious"}
-    assert call("data", "convert", folder, "--to", layout, "--out", target, "--force").code == 0
+    assert call("data", "convert", folder, "--out", target, "--force").code == 0
     assert_same(read_dataset(folder), read_dataset(target))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["five", "out"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["five", name]

@@ -140,8 +140,8 @@ def test_bad_input(tmp_path, changed, where, message):
     assert checked.error.startswith(f"{folder}: ")
     assert checked.error.endswith("fix the files and check again")
 
-    for layout in ("bundle", "folder"):
-        converted = call("data", "convert", folder, "--to", layout, "--out", tmp_path / "new" / "out")
+    for name in ("out.subgnn", "out"):
+        converted = call("data", "convert", folder, "--out", tmp_path / "new" / name)
         assert (converted.code, converted.out) == (2, "")
         assert converted.error == described.error
     assert tree(tmp_path) == before

@@ -248,7 +248,7 @@ def test_classes_of_real_numbers_are_called_by_whole_numbers(tmp_path):
     folder, bundle = write_sample(tmp_path / "x", text), tmp_path / "x.subgnn"
     assert call("data", "convert", folder, "--out", bundle).code == 0
     for out in (tmp_path / "out", tmp_path / "out.subgnn"):
-        words = ("--to", "folder" if out.name == "out" else "bundle", "--task", "multiclass", "--out", out)
+        words = ("--task", "multiclass", "--out", out)
         assert call("data", "convert", folder, *words).code == 0
         assert read_dataset(out).subgraphs.classes == ("1", "2", "3")
         refused = call("data", "convert", bundle, *words, "--force")

@@ -162,7 +162,7 @@ def test_convert_to_a_folder(tmp_path):
 
 def test_a_file_of_subgraphs_is_no_table_of_edges(tmp_path):
     path = table(tmp_path, "ppi.subgraphs.tsv", "0-1\tx\ttrain\n1\ty\tval\n2\tx\ttest\n")
-    called = call("data", "convert", path, "--to", "folder", "--out", tmp_path / "out")
+    called = call("data", "convert", path, "--out", tmp_path / "out")
     assert called.code == 2
     assert "this is a file of subgraphs, not of edges" in called.err
 
@@ -258,7 +258,7 @@ def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tm
     called = call("data", "convert", edges, "--out", tmp_path / f"table{suffix}")
     assert (called.code, called.error) == (0, f"warning: {line}")
     folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
-    called = call("data", "convert", folder, "--to", "bundle" if suffix else "folder", "--out", tmp_path / f"x{suffix}")
+    called = call("data", "convert", folder, "--out", tmp_path / f"x{suffix}")
     assert called.code == 0
     assert called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edge has a different weight")
 

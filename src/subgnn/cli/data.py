@@ -69,11 +69,7 @@ def convert_dataset(
             ".graphml .json .pt",
         ),
     ],
-    out: Annotated[Path, Option(metavar="DST", help="The folder or bundle to write.")],
-    to: Annotated[
-        Literal["folder", "bundle"] | None,
-        Option(help="Layout to write; by default a folder becomes a bundle, everything else a folder."),
-    ] = None,
+    out: Annotated[Path, Option(metavar="DST", help="The folder to write, or a bundle if it ends in .subgnn.")],
     subgraphs: Annotated[Path | None, Option(help="For a graph: a table, gene sets (.gmt) or a subgraphs.tsv.")] = None,
     tables: TableOptions,
     id_base: IdBase = None,
@@ -106,13 +102,12 @@ def convert_dataset(
     if size < _MIN_MEMORY:
         raise UserError(f"{excerpt(memory)} is too little", where="--memory", hint="at least 10MB is needed")
     with progress_bar() as bar:
-        dataset, layout = convert(
+        dataset = convert(
             path,
             out,
             subgraphs=subgraphs,
             nodes=tables.nodes,
             reading=reading,
-            to=to,
             overwrite=force,
             memory=size,
             on_progress=bar.prepare,
@@ -125,6 +120,7 @@ def convert_dataset(
     whole = reading.labels is None and dataset.subgraphs.task != "multi-label"
     if whole and hyphens and not (path.is_dir() or is_bundle(path)):
         notes += [f"labels are not split ({hyphens[0]}); if '-' joins several labels, pass --task multilabel"]
+    layout = "bundle" if is_bundle(out) else "folder"
     found = {"out": str(out), "layout": layout, "num_nodes": graph.num_nodes, "num_edges": graph.num_edges}
     found |= {"num_subgraphs": count, "dropped": asdict(graph.dropped), "graph_hash": graph.content_hash}
     labels = {"task": dataset.subgraphs.task, "label_counts": dataset.subgraphs.label_counts()}

@@ -1,7 +1,6 @@
 """Convert datasets and graphs between files: any format of :mod:`subgnn.data.formats` to a folder or a bundle."""
 
 from pathlib import Path
-from typing import Literal
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY, EdgeStore
@@ -14,7 +13,6 @@ from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
 
-Layout = Literal["folder", "bundle"]
 _READ_DEFAULTS = ReadOptions()
 
 
@@ -25,13 +23,12 @@ def convert(
     subgraphs: Path | None = None,
     nodes: Path | None = None,
     reading: ReadOptions = _READ_DEFAULTS,
-    to: Layout | None = None,
     overwrite: bool = False,
     memory: int = MEMORY,
     on_progress: OnProgress = ignore,
-) -> tuple[Dataset, Layout]:
-    """Write a dataset, or a graph with its tables, as a folder, or as a bundle, which by default a folder becomes."""
-    layout: Layout = to or ("bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder")
+) -> Dataset:
+    """Write a dataset, or a graph with its tables, as a bundle if the destination ends in .subgnn, or as a folder."""
+    as_bundle = destination.suffix == SUFFIX
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
     if FOLDER.accepts(source) or BUNDLE.accepts(source):
@@ -44,7 +41,7 @@ def convert(
     if in_memory > memory:
         what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"
         raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or remove the file")
-    if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None and not in_memory:
+    if source.is_dir() and as_bundle and subgraphs is None and nodes is None and not in_memory:
         refuse_existing(destination, overwrite=overwrite)
         problems = Problems()
         with scratch_folder(destination) as scratch:  # where the graph is built, as it may be larger than memory
@@ -53,11 +50,11 @@ def convert(
             on_progress("writing the bundle", 0, 1)
             write_bundle(dataset, destination, overwrite=overwrite)
         on_progress("writing the bundle", 1, 1)
-        return read_bundle(destination, check="never"), layout
+        return read_bundle(destination, check="never")
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
-    write = write_bundle if layout == "bundle" else write_folder
+    write = write_bundle if as_bundle else write_folder
     write(dataset, destination, overwrite=overwrite)
-    return dataset, layout
+    return dataset
 
 
 def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, reading: ReadOptions) -> Dataset:
