@@ -72,7 +72,7 @@ def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("nn.Linear(2, outputs)", "nn.Linear(2, outputs + 1)", r"returns outputs of shape \(\d+, 4\)"),
+        ("spec.num_outputs)", "spec.num_outputs + 1)", r"returns outputs of shape \(\d+, 4\)"),
         ("def embed", "def vectors", "the model degrees: the network has no method embed"),
     ],
 )
