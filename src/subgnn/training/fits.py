@@ -39,7 +39,7 @@ from subgnn.training.devices import make_fabric
 from subgnn.training.fit import FitHooks, FitResult, Stopped, fit
 from subgnn.training.options import PRELOAD, TrainOptions, fit_processes
 
-_EPOCHS_BEFORE_ESTIMATE = 2
+_SECONDS_BEFORE_ESTIMATE = 1.0
 _IN_MEMORY = "/dev/shm"  # a folder of Linux whose files are in memory
 
 
@@ -129,16 +129,16 @@ class FitJob:
 
 def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
     """Do one fit, in whichever process this is."""
-    common, begin, epochs = job.common.get(), time.monotonic(), 0
+    common, begin, ends = job.common.get(), time.monotonic(), list[float]()
     planned = trainable_model_of(job.recipe).num_fits(job.recipe) * job.recipe.training.epochs
 
     def after_epoch(record: dict[str, Any], _: Any) -> None:
-        nonlocal epochs
-        epochs += 1
+        ends.append(time.monotonic())
         if stop is not None and stop():
             raise Stopped("interrupted")
-        needed = (time.monotonic() - begin) / epochs * planned
-        if epochs >= _EPOCHS_BEFORE_ESTIMATE and needed > job.seconds:
+        # Preparation and the first epoch, which warms up, are not extrapolated.
+        needed = ends[0] - begin + (ends[-1] - ends[0]) / max(1, len(ends) - 1) * (planned - 1)
+        if ends[-1] - ends[0] >= _SECONDS_BEFORE_ESTIMATE and needed > job.seconds:
             raise Stopped(f"a fit takes about {needed:.0f} s, and {max(0.0, job.seconds):.0f} s were left for one")
 
     try:
