@@ -120,7 +120,7 @@ def test_unknown_nodes(run):
 def test_vectors_and_explanations(run):
     vectors = run.embed(SETS)
     assert vectors.index.tolist() == ["one", "two"]
-    np.testing.assert_array_equal(vectors, run.predictor.embed([[0, 1, 2], [9, 10]]))
+    np.testing.assert_array_equal(vectors, run.predictor.embeddings(run.predictor.rows([[0, 1, 2], [9, 10]])))
     why = run.explain(SETS)
     assert [type(one) for one in why] == [Explanation, Explanation]
     assert why[0].names == ("n0", "n1", "n2")

@@ -9,8 +9,8 @@ import pytest
 from subgnn.lab.suites.page import benchmark_page
 from subgnn.lab.suites.report import open_benchmark
 from subgnn.render import write_page
-from subgnn.reports import write_report
 from subgnn.reports.compare import read_runs, write_comparison
+from subgnn.reports.run_page import write_report
 from tests.serve.examples import run_folder
 
 from .tabs import Tab

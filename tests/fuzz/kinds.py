@@ -30,7 +30,7 @@ from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.tune import find_space
 from subgnn.models.recipes import find_recipe
 from subgnn.prepare.measure import Plan, encode, read_prepared
-from subgnn.reports import write_report
+from subgnn.reports.run_page import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
 from subgnn.training.run import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe

@@ -17,7 +17,7 @@ from subgnn.data.layout import lay_out
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
-from subgnn.reports import run_report, write_report
+from subgnn.reports.run_page import run_report, write_report
 from subgnn.reports.sections import drawing_values
 from subgnn.result import RESULTS, read_result
 from subgnn.training.run_dir import CHECKPOINT, METRICS
@@ -164,7 +164,7 @@ def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypat
     def fail(*_, **__):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("subgnn.reports.run_report", fail)
+    monkeypatch.setattr("subgnn.api.train_recipe.run_report", fail)
     with pytest.warns(DataWarning, match=r"the run is done, but its page .*RuntimeError: no ink.*subgnn report"):
         results = train(dataset(), recipe(1), tmp_path / "run")
     assert read_result(tmp_path / "run") == results

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import subgnn.api.train_recipe
-import subgnn.reports  # noqa: F401
+import subgnn.reports.run_page  # noqa: F401
 from subgnn.cli.app import main
 from subgnn.training import run as run_module
 

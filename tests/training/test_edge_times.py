@@ -96,7 +96,7 @@ def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
     assert results.test == plain.test
     opened = open_run(tmp_path / "run", data)
     assert opened.predictor.graph.num_edges == first + 1
-    export_run(tmp_path / "run", tmp_path / "run.subgnn", data=data, with_graph=True)
+    export_run(open_run(tmp_path / "run", data), tmp_path / "run.subgnn", with_graph=True)
     nodes = data.subgraphs.nodes
     for source in (None, data):
         again = open_run(tmp_path / "run.subgnn", source).predictor

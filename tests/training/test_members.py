@@ -16,8 +16,8 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.spec import member_seed
 from subgnn.models.subgnn import build
-from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
+from subgnn.reports.run_page import run_report
 from subgnn.task import task_of
 from subgnn.training import fit, loop
 from subgnn.training import run as run_module

@@ -18,7 +18,7 @@ from subgnn.metrics.thresholds import count_alerts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
 from subgnn.models.recipes import find_recipe
 from subgnn.ragged import Ragged
-from subgnn.reports import run_report
+from subgnn.reports.run_page import run_report
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.task import task_of

@@ -38,8 +38,8 @@ from subgnn.metrics.thresholds import threshold_notes
 from subgnn.models.recipes import unused_line
 from subgnn.parallel.engine import Engine
 from subgnn.ragged import Ragged
-from subgnn.render import render
-from subgnn.reports.run_page import score_text, write_model_card
+from subgnn.render import render, write_page
+from subgnn.reports.run_page import model_card, score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
 from subgnn.training.options import TrainOptions
@@ -98,11 +98,11 @@ class Run:
             engine: its workers (:func:`~subgnn.parallel.cluster.open_engine`) share the work on thousands of subgraphs.
         """
         predictor = pooled(self.predictor, engine)
-        return answer_frame(prediction_table(predictor, self._query(subgraphs, unknown), options))
+        return answer_frame(prediction_table(predictor, as_query(subgraphs, self.graph, unknown), options))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
-        return vector_frame(self.predictor, self._query(subgraphs, unknown))
+        return vector_frame(self.predictor, as_query(subgraphs, self.graph, unknown))
 
     def search(
         self,
@@ -119,7 +119,7 @@ class Run:
         the same part of the graph; ``nodes``, shared nodes; or ``class``, the vectors of the run.
         """
         options = SearchOptions(top, include_test, by)
-        query = self._query(subgraphs, unknown).as_of(self.predictor.as_of_step)
+        query = as_query(subgraphs, self.graph, unknown).as_of(self.predictor.as_of_step)
         return answer_frame(search_table(self._known, query, options))
 
     @cached_property
@@ -154,7 +154,7 @@ class Run:
 
         if top < 1:
             raise UserError(f"cannot suggest {top} nodes", where="top", hint="accepted: 1 or more")
-        query, nodes = self._query(subgraphs, unknown), None
+        query, nodes = as_query(subgraphs, self.graph, unknown), None
         if among is not None:
             source = Path(among) if isinstance(among, str) else among
             nodes = read_candidates(source, self.graph, ReadOptions(unknown=unknown))
@@ -210,7 +210,7 @@ class Run:
         Its model card is written beside it. Without the graph in it, ``load`` needs ``data``.
         """
         export_run(self._opened, Path(out), with_graph=with_graph, overwrite=overwrite)
-        write_model_card(self.result, Path(out).with_suffix(".card.md"), overwrite=overwrite)
+        write_page(model_card(self.result), Path(out).with_suffix(".card.md"), overwrite=overwrite)
         return Path(out)
 
     def draw(self, nodes: Iterable[Any], *, explain: bool = False, neighbors: int = 30) -> Picture:
@@ -226,11 +226,8 @@ class Run:
         drawing = draw(self.predictor, rows[0], most=neighbors)
         return picture(drawing, self.explain(rows)[0] if explain else None)
 
-    def _query(self, subgraphs: Subgraphs, unknown: Unknown) -> Query:
-        return as_query(subgraphs, self.graph, unknown)
-
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
-        return self._query(subgraphs, unknown).as_of(self.predictor.as_of_step).matched.nodes
+        return as_query(subgraphs, self.graph, unknown).as_of(self.predictor.as_of_step).matched.nodes
 
     def _scores(self, split: str, *names: str) -> str:
         scores = self.result.scores(split)

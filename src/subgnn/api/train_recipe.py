@@ -16,7 +16,8 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_class
 from subgnn.data.values import time_text
 from subgnn.errors import UserError, warn
 from subgnn.models.registry import model_of, names_where
-from subgnn.reports.run_page import MODEL_CARD, write_model_card
+from subgnn.render import write_page
+from subgnn.reports.run_page import MODEL_CARD, model_card, run_report
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
@@ -88,7 +89,7 @@ def train(
         warn(line)
     result = train_run(dataset, replace(run, warnings=tuple(found)), ranks=ranks)
     if report and first:
-        write_model_card(result, Path(out) / MODEL_CARD)
+        write_page(model_card(result), Path(out) / MODEL_CARD)
     return result
 
 
@@ -140,8 +141,6 @@ def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:
 
 def write_run_page(dataset: Dataset, out: Path, trained: TrainedRun | None) -> None:
     """Write the page of a finished run; the run is done, so a failure is only a warning."""
-    from subgnn.reports import run_report, write_page
-
     try:
         write_page(run_report(out, dataset, trained), out / PAGE)
     except Exception as error:

@@ -27,10 +27,10 @@ from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.result import RunResult, UpdatedFrom, read_result
 from subgnn.task import task_of
+from subgnn.training.fit import TRAIN
 from subgnn.training.options import NO_CALLBACKS, Callbacks
 from subgnn.training.run_dir import CHECKPOINT, read_run_recipe, read_trained_on
 
-_TRAIN = 0
 _BY_SIZE = ("diffusion.algorithm", "diffusion.views")  # which follow from the graph, and may change with it
 _DEFAULTS = ReadOptions()
 
@@ -61,7 +61,7 @@ def update_run(
         form = reading.labels or LabelFormat(task="multi-class" if known.task == "binary" else known.task)
         more, _ = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
         if more.splits is None:
-            more = replace(more, splits=np.full(len(more), _TRAIN, np.int8))
+            more = replace(more, splits=np.full(len(more), TRAIN, np.int8))
         on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
         known = joined(known, more)
     for note in match.notes:

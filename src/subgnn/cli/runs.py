@@ -87,11 +87,12 @@ def export_run_file(
     for path in (out, card):
         check_paths(run, out=path, force=force)
     from subgnn.inference.open import export_run, open_run
-    from subgnn.reports.run_page import write_model_card
+    from subgnn.render import write_page
+    from subgnn.reports.run_page import model_card
 
     opened = open_run(run, data)
     about = export_run(opened, out, with_graph=with_graph, overwrite=force)
-    write_model_card(opened.result, card, overwrite=force)
+    write_page(model_card(opened.result), card, overwrite=force)
     print_json({"run": str(run), "out": str(out), "card": str(card), **about})
     print_line(f"{out}: {about['bytes']:,} bytes; its model card: {card}")
     more = () if with_graph else ("--data", "DIR")
@@ -114,7 +115,7 @@ def report_run(
     page.html: open it in a browser
     """
     check_paths(run, out=out, force=force)
-    from subgnn.reports import write_report
+    from subgnn.reports.run_page import write_report
 
     written = write_report(run, out, data=data, overwrite=force)
     print_json({"run": str(run), "out": str(written)})

@@ -48,6 +48,7 @@ EXPORT = Format(
     again="export the run again",
 )
 _NOUN = "the exported run"
+_PART = re.compile(r"(checkpoint|graph|matchable)\..*|vectors(\.\d+)?|reference|subgraphs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +68,9 @@ class OpenedRun:
     reference: NDArray[np.float32] | None = None
     trained_with: Callable[[], Keys] | None = None
     match: NodeMatch | None = None
+
+    def __post_init__(self) -> None:
+        self.predictor.as_of_step = self.result.as_of_step if self.result.as_of else None
 
     def split(self, name: str, where: str) -> SubgraphSet:
         """The subgraphs of a split to score; refused if they have changed."""
@@ -125,13 +129,12 @@ def open_run(
         return _open_on(path, graph, predictor)
     if path.is_file():
         opened = _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
-        return opened.warn_of_changes() if warns else opened
-    result = read_result(path)
-    dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
-    made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
-    made.as_of_step = result.as_of_step if result.as_of else None
-    keys = lambda: subgraph_keys(read_trained_on(path).subgraphs)  # noqa: E731 (read only if it is needed)
-    opened = OpenedRun(made, result, dataset.subgraphs, trained_with=keys)
+    else:
+        result = read_result(path)
+        dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
+        made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
+        keys = lambda: subgraph_keys(read_trained_on(path).subgraphs)  # noqa: E731 (read only if it is needed)
+        opened = OpenedRun(made, result, dataset.subgraphs, trained_with=keys)
     return opened.warn_of_changes() if warns else opened
 
 
@@ -159,7 +162,6 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
         raise DataError("the run measures subgraphs as of their times, but edges have none", where="--graph", hint=hint)
     if result.as_of and known is not None:
         known = timed(known, result.as_of_step)
-    made.as_of_step = result.as_of_step if result.as_of else None
     return OpenedRun(made, result, known, match=match)
 
 
@@ -173,13 +175,11 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
     reference = arrays.get("reference")
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
-    made.as_of_step = result.as_of_step if result.as_of else None
     if reference is not None:
         source = made.with_channels()
         networks = [] if source is None else source.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
-        number = 0 if source is None else source.members
-        if reference.shape != (number, width) or reference.dtype != np.float32:
+        if reference.shape != (len(networks), width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
     subgraphs = None if dataset is None else dataset.subgraphs
     keys = arrays.get("subgraphs")
@@ -195,11 +195,7 @@ def _read_export(path: Path) -> tuple[Checkpoint, RunResult, Dataset, Arrays]:
     where = str(path)
     file = read_arrays(path, EXPORT)
     arrays = file.arrays
-    unknown = [
-        name
-        for name in arrays
-        if not re.fullmatch(r"(checkpoint|graph|matchable)\..*|vectors(\.\d+)?|reference|subgraphs", name)
-    ]
+    unknown = [name for name in arrays if not _PART.fullmatch(name)]
     try:
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")
@@ -234,10 +230,10 @@ def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) 
 
 
 def export_run(
-    run: Path | OpenedRun, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
+    run: Path | OpenedRun, out: Path, *, with_graph: bool = False, overwrite: bool = False
 ) -> dict[str, Any]:
     """Write a run as one file, and describe the file; ``with_graph`` adds the graph and its names, but no subgraphs."""
-    opened = run if isinstance(run, OpenedRun) else open_run(run, data)
+    opened = run if isinstance(run, OpenedRun) else open_run(run)
     predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
     packed, content = pack(checkpoint)
     arrays: Arrays = {f"checkpoint.{name}": array for name, array in packed.items()}

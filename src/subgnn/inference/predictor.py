@@ -87,11 +87,6 @@ class Predictor:
         # The step that times are rounded down to, if subgraphs are measured as of their own times.
         self.as_of_step: float | None = None
 
-    @property
-    def members(self) -> int:
-        """The number of networks over which outputs are averaged."""
-        return self.spec.members
-
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits (n, outputs); standardised values for regression."""
         if self.spec.task == "unlabelled":
@@ -147,10 +142,6 @@ class Predictor:
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """z_S (n, width), as the head receives it, by the first network."""
         return self.fitted.vectors(subgraphs)
-
-    def embed(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
-        """:meth:`embeddings` for subgraphs in any form."""
-        return self.embeddings(self.rows(subgraphs))
 
     def part(self, name: str) -> Predictor:
         """The predictor of one member of a portfolio; it shares the graph, and the member as it was opened."""

@@ -155,11 +155,6 @@ def epoch_chart(
     )
 
 
-def write_model_card(result: RunResult, out: Path, *, overwrite: bool = True) -> None:
-    """Write the model card of a result."""
-    write_page(model_card(result), out, overwrite=overwrite)
-
-
 def model_card(result: RunResult) -> str:
     """The model card of a result."""
     splits = [split for split in ("val", "test") if result.scores(split)]

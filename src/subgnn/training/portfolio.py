@@ -23,7 +23,7 @@ from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
-from subgnn.metrics.significance import ScoreTerms, lead_interval, score_interval, score_terms
+from subgnn.metrics.significance import lead_interval, score_interval
 from subgnn.models.recipes import check_recipe, used_attributes
 from subgnn.models.registry import check_edges, model_of
 from subgnn.ranking import recall_count
@@ -137,10 +137,11 @@ class CandidateScores:
     def constant(self) -> dict[str, float | None]:
         """The score of always predicting the most frequent class, or the mean; for rankings, of equal scores."""
         targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
+        outputs = max(1, self.pool.subgraphs.num_classes)
         if self.metric == HEADLINE:
             guess = np.broadcast_to(task_of(task).constant(targets), targets.shape)
-            return self._with_interval(score_terms(guess, targets, task))
-        even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
+            return self.of(task_of(task).indicators(guess, outputs)[None])
+        even = np.zeros((1, len(targets), outputs))  # equal scores of all subgraphs
         return {"score": self.given(even).score(even), "low": None, "high": None}
 
     def of(self, predictions: NDArray[Any] | None) -> dict[str, float | None]:
@@ -149,10 +150,11 @@ class CandidateScores:
             return {"score": None, "low": None, "high": None}
         found, given = predictions.astype(np.float64), self.given(predictions)
         if self.metric == HEADLINE:
-            return self._with_interval(given.terms(found))
-        samples = given.samples(found)
-        low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        return {"score": given.score(found), "low": low, "high": high}
+            ends: Any = score_interval(given.terms(found).joined(given.units))
+        else:
+            samples = given.samples(found)
+            ends = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
+        return {"score": given.score(found), "low": ends[0], "high": ends[1]}
 
     def given(self, *predictions: NDArray[Any]) -> OutOfFold:
         """Out-of-fold predictions of several candidates (repeats, n, outputs), to be scored by the metric."""
@@ -167,10 +169,6 @@ class CandidateScores:
             return lead_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
         low, high = np.quantile(given.samples(ours) - given.samples(theirs), [0.025, 0.975]).tolist()
         return low, high
-
-    def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
-        low, high = score_interval(terms.joined(self.pool.units))
-        return {"score": terms.score, "low": low, "high": high}
 
 
 def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name: str) -> NDArray[np.int8]:

@@ -52,7 +52,7 @@ _CONSTANT = "constant"
 _SHOW_SECONDS = 0.5  # between two looks at the leaderboard
 
 
-def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation) -> RunResult:
+def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation) -> TrainedRun:
     """Train a portfolio into a folder that belongs to the run.
 
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
@@ -79,18 +79,9 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
         result = replace(result, learning_curve=curve, seconds=replace(result.seconds, **seconds))
         result.save(options.out)
-    if options.write_page is not None:
-        target = checkpoint.spec.standards.get("target")
-        trained = TrainedRun(
-            result,
-            options.recipe,
-            checkpoint,
-            tables=tables,
-            outputs=outputs,
-            out_of_fold=(answer.calibrated(target), training.pool.rows[training.pool.judged]),
-        )
-        options.write_page(dataset, options.out, trained)
-    return result
+    out_of_fold = answer.calibrated(checkpoint.spec.standards.get("target"))
+    rows = training.pool.rows[training.pool.judged]
+    return TrainedRun(result, options.recipe, checkpoint, tables, outputs=outputs, out_of_fold=(out_of_fold, rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

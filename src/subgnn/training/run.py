@@ -77,7 +77,10 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
             run_dir.keep_dataset(dataset, out)
         if first:
             run_dir.keep_subgraphs(dataset, out)
-        result = _train(dataset, options, fabric, ranks) if pool is None else train_portfolio(dataset, options, pool)
+        trained = _train(dataset, options, fabric, ranks) if pool is None else train_portfolio(dataset, options, pool)
+        if trained is not None and options.write_page is not None:
+            options.write_page(dataset, out, trained)
+        result = cast(RunResult, fabric.broadcast(None if trained is None else trained.result))
     if ranks is not None:  # a process that ends while it is connected may be aborted
         cast(Any, fabric).barrier()
         torch.distributed.destroy_process_group()
@@ -100,8 +103,8 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
         raise UserError("pretrained embeddings are shared through the cache", where="torchrun", hint=hint)
 
 
-def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> RunResult:
-    """Train in this process, into a folder that belongs to the run; every rank calls this."""
+def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> TrainedRun | None:
+    """Train in this process, into a folder that belongs to the run; every rank calls this, the first gets the run."""
     out, recorder = options.out, Recorder(options, fabric)
     found = fit(
         options.recipe,
@@ -119,9 +122,10 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         fabric=fabric,
     )
     if not fabric.is_global_zero:
-        return cast("RunResult", fabric.broadcast(None))
+        return None
     found = replace(found, checkpoint=_completed(found, dataset, options))
-    save_run_vectors([] if found.vectors is None else [found.vectors], dataset.graph.undirected(), out)
+    tables = {} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors}
+    save_run_vectors(tables.values(), dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / run_dir.CHECKPOINT)
     result = RunResult(
         **run_dir.result_fields(options, dataset, fabric.device, fabric.world_size),
@@ -130,17 +134,8 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     )
     result.save(out)
     (out / run_dir.LAST).unlink(missing_ok=True)
-    if options.write_page is not None:
-        trained = TrainedRun(
-            result,
-            options.recipe,
-            found.checkpoint,
-            tables={} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors},
-            records=recorder.records,
-            outputs=found.outputs.get("test", found.outputs.get("val")),
-        )
-        options.write_page(dataset, out, trained)
-    return cast("RunResult", fabric.broadcast(result))
+    outputs = found.outputs.get("test", found.outputs.get("val"))
+    return TrainedRun(result, options.recipe, found.checkpoint, tables, recorder.records, outputs)
 
 
 def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResult:
