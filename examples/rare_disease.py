@@ -25,15 +25,7 @@ import numpy as np
 from made_up_diseases import build_made_up
 
 import subgnn
-import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
-from subgnn.api.train_recipe import train
-from subgnn.inference.explain import Explainer
-from subgnn.inference.predictor import Predictor
 from subgnn.kernels.induced import induced_components
-from subgnn.models.recipes import find_recipe
-from subgnn.reports.drawing import draw, picture
-from subgnn.serve.nodes import NodeIndex
-from subgnn.training.run_dir import CHECKPOINT
 
 OUT = Path(os.environ.get("RARE_DISEASE_OUT", "rare_disease"))
 EPOCHS = int(os.environ.get("RARE_DISEASE_EPOCHS", "30"))
@@ -48,7 +40,7 @@ GIVEN = os.environ.get("RARE_DISEASE_DATA")
 # %%
 folder = Path(GIVEN) if GIVEN else build_made_up(OUT)
 data = subgnn.read_dataset(folder)
-graph, diseases = data.graph.undirected(), data.subgraphs
+graph, diseases = data.graph, data.subgraphs
 seen = subgnn.describe(data)
 print(f"{data.name}{'' if GIVEN else ' (MADE UP: not medical data)'}")
 print(f"{seen['num_nodes']:,} phenotypes, {seen['num_edges']:,} edges")
@@ -67,18 +59,18 @@ for what, values in seen["subgraphs"].items():
 # plain statistics of it. Thirty epochs on a CPU; the best of them on validation is selected. Test is scored once.
 
 # %%
-recipe = find_recipe("subgnn", [f"training.epochs={EPOCHS}", "training.lr=0.005", "embeddings.dim=32"])
-run = OUT / "run"
+settings = {"training.epochs": EPOCHS, "training.lr": 0.005, "embeddings.dim": 32}
+out = OUT / "run"
 number = 1
-while run.exists():  # a run is never written over
+while out.exists():  # a run is never written over
     number += 1
-    run = OUT / f"run-{number}"
-result = train(data, recipe, run, seed=0, device="cpu", source=str(folder))
+    out = OUT / f"run-{number}"
+run = subgnn.train(folder, out, recipe="subgnn", settings=settings, seed=0, device="cpu")
 test = diseases.indices("test")
 commonest = Counter(diseases.label_text(int(i)) for i in diseases.indices("train")).most_common(1)[0][0]
 guessed = np.mean([diseases.label_text(int(i)) == commonest for i in test])
-print(f"test micro-F1 {result.test['micro_f1']:.3f} on {len(test)} diseases; always '{commonest}': {guessed:.3f}")
-print(f"epoch {result.selected_epoch} was kept; the page of the run: {run / 'report.html'}")
+print(f"test micro-F1 {run.result.test['micro_f1']:.3f} on {len(test)} diseases; always '{commonest}': {guessed:.3f}")
+print(f"epoch {run.result.selected_epoch} was kept; the page of the run: {run.report}")
 
 # %% [markdown]
 # ## A new patient
@@ -88,32 +80,24 @@ print(f"epoch {result.selected_epoch} was kept; the page of the run: {run / 'rep
 # consists of several components, some of them of several phenotypes.
 
 # %%
-index = NodeIndex(graph)
 held_out = diseases.nodes.take(test)
 components = induced_components(*graph.csr, held_out).counts
 several = np.minimum(components, held_out.lengths - components)
 disease = int(test[np.argmax(np.where(held_out.lengths <= 16, several, 0))])
-own = [index.name(int(node)) for place, node in enumerate(diseases.nodes[disease]) if place % 4 != 3]
+own = [graph.names[node] for place, node in enumerate(diseases.nodes[disease].tolist()) if place % 4 != 3]
 common = Counter(diseases.nodes.values.tolist()).most_common()
-other = next(index.name(node) for node, _ in common if node not in diseases.nodes[disease])
+other = next(graph.names[node] for node, _ in common if node not in diseases.nodes[disease])
 patient = [*own, other]
 print("a patient with: " + "; ".join(patient))
 print(f"of a disease of class {diseases.label_text(disease)}; '{other}' does not belong to it")
 
 # %% [markdown]
-# Names are looked up as on the page of `subgnn serve`: any case will do, and HPO ids, too. For another
-# patient, put other names into `patient`.
+# Names are looked up in any case, and HPO ids, too. For another patient, put other names into `patient`.
 
 # %%
-found = {name: index.find(name) for name in patient}
-unknown = [name for name, node in found.items() if node is None or node < 0]
-if unknown:
-    raise SystemExit(f"no phenotype, or more than one, is called {', '.join(unknown)}")
-nodes = np.array(sorted(set(found.values())), np.int32)
-predictor = Predictor(run / CHECKPOINT, graph)
-chances = predictor.probabilities(subgnn.Ragged.from_rows([nodes]))[0]
-for place in np.argsort(-chances):
-    print(f"{chances[place]:6.1%}  {predictor.checkpoint.spec.classes[place]}")
+chances = run.predict([patient])[list(run.classes)].iloc[0].sort_values(ascending=False)
+for name, chance in chances.items():
+    print(f"{chance:6.1%}  {name}")
 
 # %% [markdown]
 # ## Why
@@ -123,8 +107,7 @@ for place in np.argsort(-chances):
 # predictions: they need not add up, and they describe the model, not the disease. docs/patients.md has the definitions.
 
 # %%
-train_rows = diseases.nodes.take(diseases.indices("train"))
-why = Explainer(predictor, background=train_rows).explain([nodes.tolist()])[0]
+why = run.explain([patient])[0]
 predicted = why.classes[why.leading]
 
 
@@ -152,10 +135,9 @@ for note in why.notes:
 # last line shows it.
 
 # %%
-drawing = draw(predictor, nodes, most=14)
-drawn = picture(drawing, why)
+drawn = run.draw(patient, explain=True, neighbors=14)
 drawn.save(OUT / "patient.svg", overwrite=True)
-print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and their surroundings")
+print(f"\n{OUT / 'patient.svg'}: {len(patient)} phenotypes, {len(why.by_component)} components, and their surroundings")
 drawn  # noqa: B018
 
 # %% [markdown]

@@ -43,7 +43,7 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     disease = set(diseases.nodes[found["disease"]].tolist())
     assert {names.find(name) for name in found["own"]} < disease
     assert names.find(found["other"]) not in disease
-    assert all(found["nodes"].tolist() != row.tolist() for row in diseases.nodes)
+    assert all(list(why.nodes) != row.tolist() for row in diseases.nodes)
     out = tmp_path / "rare_disease"
     written = ET.parse(out / "patient.svg")
     assert set(found["patient"]) <= {text.text for text in written.iter("{http://www.w3.org/2000/svg}text")}
@@ -55,7 +55,7 @@ def test_a_rare_disease_from_data_to_a_picture(examples, capsys, monkeypatch, tm
     again = runpy.run_path(str(examples / "rare_disease.py"), run_name="__main__")
     assert "MADE UP" not in capsys.readouterr().out
     assert again["patient"] == found["patient"]
-    assert again["run"].name == "run-2"
+    assert again["out"].name == "run-2"
 
 
 def test_the_demo_has_the_paper_beside_both_models(examples, capsys, tmp_path):
