@@ -25,7 +25,6 @@ from subgnn.training.fit import HELD_OUT, fit
 
 
 def main() -> None:
-    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, nargs="+")
     parser.add_argument("--only", action="append", help="candidates to fit; by default all that are solved")

@@ -43,7 +43,6 @@ def filtered_ranks(scores: NDArray[Any], left: NDArray[np.bool_]) -> NDArray[np.
 
 
 def measure(folder: Path, split: str, queries: int, on: str) -> None:
-    """Print the table of one dataset."""
     dataset = read_dataset(folder)
     subgraphs: SubgraphSet = named_split(dataset.subgraphs, split)
     parts = ("train", "val") if on == "test" else ("train",)
@@ -81,7 +80,6 @@ def measure(folder: Path, split: str, queries: int, on: str) -> None:
 
 
 def main() -> None:
-    """Measure the datasets that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--split", default="stored", choices=["stored", "published"])

@@ -56,7 +56,6 @@ def adaptive(probabilities: NDArray[Any]) -> NDArray[Any]:
 
 
 def measure(run: Path, data: Path, *, by_class: bool, by_sums: bool) -> None:
-    """Print a row for the run."""
     given, answers = predictions_by_part(run, data)
     task, cells = task_of(given.task), []
     for coverage in COVERAGES:

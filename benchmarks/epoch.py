@@ -258,7 +258,6 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
 
 
 def main() -> None:
-    """Print a line for each case, device and tree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}, encoder; by default, all but gc"

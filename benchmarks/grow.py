@@ -170,7 +170,6 @@ def _write(subgraphs: SubgraphSet, graph: Graph, path: Path) -> None:
 
 
 def main() -> None:
-    """Print a row for each dataset, recipe and share."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES))

@@ -50,7 +50,6 @@ def alerts(run: subgnn.Run, data: subgnn.Dataset) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run all combinations and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=int, default=5, help="generated sets")
     options = parser.parse_args()

@@ -85,12 +85,10 @@ class Workload:
         return np.array(sorted(found))
 
     def part(self, small: int, large: int) -> int:
-        """How many items a slow rival is timed on."""
         return large if self.large else small
 
     @cached_property
     def networkx(self) -> Any:
-        """The graph as networkx holds it."""
         import networkx
 
         found = networkx.empty_graph(self.graph.num_nodes)
@@ -107,7 +105,6 @@ class Workload:
 
     @cached_property
     def igraph(self) -> Any:
-        """The graph as igraph holds it."""
         import igraph
 
         return igraph.Graph(self.graph.num_nodes, np.stack(self.graph.edges()[:2], axis=1))

@@ -114,7 +114,6 @@ def bandwidth(threads: int, clock: Callable[[], float]) -> float:
 
 
 def row(name: str, found: dict[str, Any], here: float) -> str:
-    """A line of the table."""
     authors = AUTHORS.get(name, Published(None, ""))
     theirs = scaled = "-"
     if authors.seconds is not None:

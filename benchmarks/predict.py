@@ -80,7 +80,6 @@ def cold_start(run: Path) -> float:
 
 
 def main() -> None:
-    """Print a line for each part of a prediction, with the ratio to the first tree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--count", type=int, default=10_000)

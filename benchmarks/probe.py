@@ -40,7 +40,6 @@ _FOLDS = 5
 
 
 def label_free(name: str) -> Callable[[Graph, SubgraphSet, np.ndarray, int], np.ndarray]:
-    """The vectors of a recipe."""
 
     def vectors(graph: Graph, subgraphs: SubgraphSet, known: np.ndarray, width: int) -> np.ndarray:
         recipe = find_recipe(name, [f"vectors.width={width}"])
@@ -104,12 +103,10 @@ def probe(vectors: np.ndarray, subgraphs: SubgraphSet) -> tuple[float, float, fl
 
 
 def micro_f1(targets: np.ndarray, found: np.ndarray) -> float:
-    """Micro-F1."""
     return float(f1_score(targets, found, average="micro"))
 
 
 def main() -> None:
-    """Print a line for each dataset and kind of vectors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+", type=Path, help="dataset folders or bundles")
     parser.add_argument("--split", choices=NAMED_SPLITS, default="stored")

@@ -30,7 +30,6 @@ ANCHORS = {"P": ("position", 50, 100), "N": ("neighborhood", 20, 50), "S": ("str
 
 
 def one_run(job: dict[str, Any]) -> dict[str, Any]:
-    """Train one recipe on one dataset with one seed."""
     import numba
     import torch
 

@@ -96,7 +96,6 @@ def measure(data: subgnn.Dataset, find: Find | None) -> dict[str, Any]:
 
 
 def evaluate(path: Path, recipes: list[str], split: str) -> list[dict[str, Any]]:
-    """The rows of a dataset."""
     rows = []
     with TemporaryDirectory() as folder:
         data = None

@@ -151,7 +151,6 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def show(row: dict[str, Any]) -> None:
-    """Print one line."""
     costs = "  ".join(f"{name} {row[name]:>9,}" for name in COSTS)
     trouble = f"  exit {row['code']}: {row['error']}" if row["code"] else ""
     other = "" if row.get("same_graph", True) else "  ANOTHER GRAPH"

@@ -21,7 +21,6 @@ from types import FrameType
 
 
 def imported(tree: ast.Module, modules: set[str]) -> set[str]:
-    """The modules of the package that a module imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.body = []
@@ -45,7 +44,6 @@ def in_cycles(edges: dict[str, set[str]]) -> list[str]:
 
 
 def measure(source: Path) -> dict[str, int]:
-    """The measures of one source folder."""
     paths = {".".join(p.relative_to(source).with_suffix("").parts): p for p in sorted(source.glob("subgnn/**/*.py"))}
     texts = {name.removesuffix(".__init__"): path.read_text() for name, path in paths.items()}
     trees = {name: ast.parse(text) for name, text in texts.items()}

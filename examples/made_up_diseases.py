@@ -88,11 +88,7 @@ def _packet(code: str, label: str, *, type_: str, parent: str | None = None) -> 
 
 
 def write_sources(folder: Path) -> tuple[Path, Path]:
-    """Write the files of a release of the ontology, and those of a classification of diseases.
-
-    Returns:
-        Their folders.
-    """
+    """Write a release of the ontology and a classification of diseases, and return their folders."""
     diseases = _diseases(random.Random(0))
     hpo, orphapacket = folder / "hpo", folder / "orphapacket"
     rows = [_COLUMNS.replace(" ", "\t")]
@@ -118,11 +114,7 @@ def write_sources(folder: Path) -> tuple[Path, Path]:
 
 
 def build_made_up(folder: Path) -> Path:
-    """Build the dataset with the rules of HPO-METAB, but with classes of our own.
-
-    Returns:
-        Its folder.
-    """
+    """Build the dataset with the rules of HPO-METAB, but with classes of our own, and return its folder."""
     hpo, orphapacket = write_sources(folder / "sources")
     settings = RareDiseaseSettings({kind: str(_FIRST_CLASS + i) for i, kind in enumerate(CLASSES)}, multi_label=False)
     draft = build_rare_diseases("hpo-metab", {"orphapacket": orphapacket, "hpo": hpo}, settings, 0, ignore)
