@@ -132,7 +132,7 @@ def test_explanations_and_records_keep_them(tmp_path):
     files = ("--subgraphs", tmp_path / "new.csv", "--record", tmp_path / "records", "--out", tmp_path / "out.csv")
     done = call("predict", tmp_path / "run", *files)
     assert done.code == 0
-    assert [one.problem for one in verify(tmp_path / "records")] == [""]
+    assert [problem for _, problem in verify(tmp_path / "records")] == [""]
 
 
 def test_recipes_that_ignore_them_say_so():

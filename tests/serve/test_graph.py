@@ -85,8 +85,8 @@ def test_a_server_records_what_it_answers(tmp_path):
     assert [line["given"] for line in lines] == [SOME, [*SOME, "NEW1"], ["GENE0", "GENE1"], ["nowhere", "NEW0"]]
     assert ["explanation" in line for line in lines] == [False, True, False, False]
     assert lines[0]["answer"]["coverage"] == 0.8
-    assert [one.problem for one in verify(file)] == [""] * 4
-    assert "the graph is another one" in verify(file, data=run.parent / "data")[0].problem
+    assert [problem for _, problem in verify(file)] == [""] * 4
+    assert "the graph is another one" in verify(file, data=run.parent / "data")[0][1]
 
 
 def test_a_server_without_another_graph_has_none_to_replace():

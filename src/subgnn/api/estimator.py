@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe, is_list_of_sets, is_table
 from subgnn.api.run import as_query, train
@@ -248,8 +248,6 @@ def _plain_labels(y: Any) -> Any:
 
 
 def _check_lengths(nodes: Ragged, y: Any) -> None:
-    count = y.shape[0] if hasattr(y, "shape") else len(y)
-    if count != len(nodes):
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(nodes), count]}")
-    if count < len(SPLITS):
-        raise ValueError(f"n_samples = {count}, but at least {len(SPLITS)} are needed to train and select a model")
+    check_consistent_length(nodes, y)
+    if len(nodes) < len(SPLITS):
+        raise ValueError(f"n_samples = {len(nodes)}, but at least {len(SPLITS)} are needed to train and select a model")

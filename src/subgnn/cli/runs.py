@@ -1,7 +1,6 @@
 """Commands about finished runs: evaluate, export, report, runs and serve."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -59,10 +58,10 @@ def verify_records(
     from subgnn.inference.verify import verify
 
     checked = verify(file, run=run, data=data, graph=graph)
-    wrong = [one for one in checked if one.problem]
-    print_json({"file": str(file), "records": len(checked), "differ": [asdict(one) for one in wrong]})
+    wrong = [{"line": line, "problem": problem} for line, problem in checked if problem]
+    print_json({"file": str(file), "records": len(checked), "differ": wrong})
     for one in wrong:
-        print_error(f"{file}:{one.line}: {one.problem}")
+        print_error(f"{file}:{one['line']}: {one['problem']}")
     print_line(f"{file}: {len(checked) - len(wrong):,} of {len(checked):,} answers come out as recorded")
     if wrong:
         raise Exit(2)

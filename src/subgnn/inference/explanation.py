@@ -206,25 +206,15 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """Plain values; contributions by class name."""
 
-        def by_class(values: Values) -> dict[str, float]:
-            return {name: round(value, _DIGITS) for name, value in zip(self.classes, values, strict=False)}
-
         def plain(name: str, value: Any) -> Any:
             if name in ("logits", "probabilities", "contributions", "probability_changes", "scores"):
-                return by_class(value)
+                return {title: round(one, _DIGITS) for title, one in zip(self.classes, value, strict=False)}
+            if isinstance(value, Contribution):
+                values = {name: getattr(value, name) for name in (*value.__slots__, *Contribution.__slots__)}
+                return {name: plain(name, one) for name, one in values.items() if name != "probability_changes" or one}
             return [plain(name, one) for one in value] if isinstance(value, tuple) else value
 
-        def item(one: Contribution) -> dict[str, Any]:
-            values = {name: getattr(one, name) for name in (*one.__slots__, *Contribution.__slots__)}
-            return {
-                name: plain(name, value) for name, value in values.items() if name != "probability_changes" or value
-            }
-
-        found: dict[str, Any] = {}
-        for name in self.__slots__:
-            value = getattr(self, name)
-            found[name] = [item(one) for one in value] if name.startswith("by_") else plain(name, value)
-        return found | {"sentence": self.sentence}
+        return {name: plain(name, getattr(self, name)) for name in self.__slots__} | {"sentence": self.sentence}
 
 
 def _named(item: Contribution) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -26,18 +25,13 @@ _KINDS: dict[str, Any] = {"run": str, "run_hash": str, "graph": (str, NoneType),
 _KINDS |= {"as_of": (int, float, NoneType), "matched": list, "answer": dict}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedRecord:
-    """A record by its line; ``problem`` says how its answer differs, empty if it does not."""
-
-    line: int
-    problem: str = ""
-
-
 def verify(
     file: Path, *, run: Path | None = None, data: Path | None = None, graph: Path | None = None
-) -> list[CheckedRecord]:
-    """Compute recorded answers again; run, dataset and graph are by default those that the records name."""
+) -> list[tuple[int, str]]:
+    """Compute recorded answers again, and say of each, by its line, how it differs; empty if it does not.
+
+    Run, dataset and graph are by default those that the records name.
+    """
     opened: dict[tuple[str, str | None], tuple[OpenedRun, str]] = {}
     found = []
     for number, record in list(_read(file)):
@@ -46,7 +40,7 @@ def verify(
         if (path, place) not in opened:
             one = open_run(Path(path), data, graph=None if place is None else Path(place))
             opened[path, place] = one, checkpoint_hash(one.predictor)
-        found.append(CheckedRecord(number, _problem(record, *opened[path, place])))
+        found.append((number, _problem(record, *opened[path, place])))
     return found
 
 

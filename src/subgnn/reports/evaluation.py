@@ -15,7 +15,6 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import subgraph_keys
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
-from subgnn.metrics.significance import headline_interval
 from subgnn.models.auto import mean_scores
 from subgnn.models.examples import label_unit
 from subgnn.models.spec import Checkpoint
@@ -67,11 +66,6 @@ class Evaluation:
         """Names of the classes; empty for regression."""
         return self.predictor.spec.classes
 
-    def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % interval of micro-F1, or R^2, on the split."""
-        subgraphs = self.dataset.subgraphs.take(self.rows)
-        return headline_interval([self.outputs], self.targets, subgraphs, thresholds=self.predictor.thresholds)
-
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
         return self.task.predictions(self.outputs, self.predictor.thresholds).numpy()
@@ -112,11 +106,8 @@ def evaluate_run(run: Path, dataset: Dataset) -> Evaluation:
         rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
         cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
         weights, target = checkpoint.weights, checkpoint.spec.standards.get("target")
-        flat = [one.reshape(repeats * len(rows), -1) for one in cycled]
-        mixed = mean_scores(flat, weights["member_weights"].tolist())
-        scale, offset = weights["scale"], weights["offset"]
-        outputs = task_of(checkpoint.spec.task).calibrated(mixed, scale, offset, target)
-        folds = outputs.reshape(repeats, len(rows), -1), rows
+        mixed = mean_scores(cycled, weights["member_weights"].tolist())
+        folds = task_of(checkpoint.spec.task).calibrated(mixed, weights["scale"], weights["offset"], target), rows
     found = TrainedRun(result, read_run_recipe(run), checkpoint, predictor.tables, records=records, out_of_fold=folds)
     return evaluate(found, dataset, predictor, where=str(run / METRICS))
 

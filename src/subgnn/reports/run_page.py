@@ -40,7 +40,7 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     columns, constant = ["val", "test"] if found.split == "test" else ["val"], found.constant()
     splits = {} if dataset.subgraphs.splits is None else SPLIT_NAMES
     sizes = [f"{len(dataset.subgraphs.indices(split)):,} {name}" for split, name in splits.items()]
-    low, high = found.interval()
+    low, high = result.intervals.get(columns[-1], (math.nan, math.nan))
     rows = [
         [
             metric_name(name),
