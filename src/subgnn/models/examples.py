@@ -16,6 +16,7 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import loss_weights, row_weights
+from subgnn.ragged import Ragged
 from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
@@ -40,9 +41,13 @@ class Source(Protocol):
 
 
 class HostSource:
-    """A source whose data stays in main memory; ``device`` is that of its batches, or of a network's outputs."""
+    """Subgraphs that stay in main memory; ``device`` is that of their batches, or of a network's outputs."""
 
+    nodes: Ragged
     device: Any = "cpu"
+
+    def __len__(self) -> int:
+        return len(self.nodes)
 
     def to(self, device: torch.device | str) -> Self:
         self.device = device

@@ -258,9 +258,6 @@ class Bags(HostSource):
         self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
         self.paths = defaultdict[bool, Path](Path)
 
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
     def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
         """Rows to fit to, and these as inner products if they are few, else as they are; kept for further penalties."""
         key = unit, train.tobytes()

@@ -367,9 +367,6 @@ class ViewSource(HostSource):
         self._views: dict[float, dict[str, Rows]] = {}
         self._trained: tuple[Any, TrainingKernel] | None = None
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     def batch(self, rows: NDArray[np.int64]) -> tuple[ViewSource, NDArray[np.int64]]:
         return self, rows
 

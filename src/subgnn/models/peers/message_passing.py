@@ -135,9 +135,6 @@ class NodeSetSource(HostSource):
     def __init__(self, graph: WholeGraph, nodes: Ragged) -> None:
         self.graph, self.nodes = graph, nodes
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     def to(self, device: torch.device | str) -> Self:
         self.graph.to(device)
         return super().to(device)

@@ -344,9 +344,6 @@ class Histograms(HostSource):
     def __init__(self, nodes: Ragged, parts: dict[str, Histogram]) -> None:
         self.nodes, self.parts = nodes, parts
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
         return {name: Histogram(part.counts[rows], part.lengths[rows]) for name, part in self.parts.items()}
 
