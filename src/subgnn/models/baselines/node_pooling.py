@@ -56,24 +56,18 @@ class NodeSets(HostSource):
     """The nodes of each subgraph, as places in the node table, with their induced graph and weights if given."""
 
     def __init__(self, places: Ragged, induced: Csr | None = None, weights: NDArray[np.float32] | None = None) -> None:
-        self.weights = weights
-        self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
-        offsets, self.neighbors = induced or (np.zeros(len(self.nodes) + 1, np.int64), np.empty(0, np.int32))
-        self.degrees, self.edge_first = np.diff(offsets).astype(np.int32), offsets[self.first]
-
-    def __len__(self) -> int:
-        return len(self.first) - 1
+        self.nodes, self.weights = places, weights
+        offsets, neighbors = induced or (np.zeros(len(places.values) + 1, np.int64), np.empty(0, np.int32))
+        self.degrees, self.edges = np.diff(offsets).astype(np.int32), Ragged(neighbors, offsets[places.offsets])
 
     def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
-        places, subgraph = spans(self.first, rows)
-        sizes, edges = (first[rows + 1] - first[rows] for first in (self.first, self.edge_first))
+        places, subgraph = spans(self.nodes.offsets, rows)
+        sizes, near = self.nodes.lengths[rows], self.edges.take(rows)
         starts = np.cumsum(sizes) - sizes
         offsets = np.zeros(len(places) + 1, np.int32)
         np.cumsum(self.degrees[places], out=offsets[1:])
-        bounds = zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True)
-        neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
-        neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
-        arrays = [self.nodes[places], starts, subgraph, offsets, neighbors]
+        neighbors = near.values + (starts - self.nodes.offsets[rows]).astype(np.int32)[near.row_ids]
+        arrays = [self.nodes.values[places], starts, subgraph, offsets, neighbors]
         arrays += [] if self.weights is None else [self.weights[places]]
         return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
@@ -127,8 +121,14 @@ class NodePooling(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes``, sorted, and ``table``, their embeddings."""
-        nodes, number = np.unique(data.subgraphs.nodes.values), data.graph.num_nodes
-        table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        nodes = np.unique(data.subgraphs.nodes.values)
+        return self.table(recipe, nodes, data.graph.num_nodes, data.seed, data.vectors)
+
+    def table(
+        self, settings: Settings, nodes: NDArray[np.int32], num_nodes: int, seed: int, vectors: Vectors
+    ) -> Weights:
+        """The vectors that nodes start from, and the nodes."""
+        table = node_vectors(settings.embeddings, nodes, num_nodes=num_nodes, seed=seed, table=vectors)
         return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
@@ -141,10 +141,8 @@ class NodePooling(TensorModel):
         wanted = np.union1d(known, nodes.values).astype(np.int32)
         if len(wanted) == len(known):
             return checkpoint
-        spec = checkpoint.spec
-        table = node_vectors(spec.embeddings, wanted, num_nodes=graph.num_nodes, seed=spec.seed, table=vectors)
-        table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
-        added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
+        added = self.table(checkpoint.spec, wanted, graph.num_nodes, checkpoint.spec.seed, vectors)
+        added["table"][np.searchsorted(wanted, known)] = checkpoint.weights["table"]
         return replace(checkpoint, weights=checkpoint.weights | added)
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:

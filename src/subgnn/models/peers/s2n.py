@@ -41,6 +41,7 @@ from subgnn.kernels.induced import induced_graph, inside_degrees
 from subgnn.models.baselines.node_pooling import NodeBatch, NodePooling, NodeSets
 from subgnn.models.examples import HostSource
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
+from subgnn.models.kernel_machines.kernel_machine import moved_landmarks
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.views import bag_of_nodes, times_adjacency
 from subgnn.models.spec import Checkpoint, Weights
@@ -259,13 +260,16 @@ class S2NModel(NodePooling):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes`` and ``table`` as of any model that pools nodes, and the graph of the training subgraphs."""
-        settings, subgraphs = recipe.of(S2NSettings), data.subgraphs
-        if settings.constant:
-            nodes = torch.from_numpy(np.unique(subgraphs.nodes.values))
-            start = {"nodes": nodes, "table": torch.full((len(nodes), recipe.embeddings.dim), settings.constant)}
-        else:
-            start = super().start(data, recipe)
-        return start | self._joined(data.graph, subgraphs.nodes.take(subgraphs.indices("train")), settings)
+        train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+        return super().start(data, recipe) | self._joined(data.graph, train, recipe.of(S2NSettings))
+
+    def table(
+        self, settings: Settings, nodes: NDArray[np.int32], num_nodes: int, seed: int, vectors: Vectors
+    ) -> Weights:
+        if not (constant := settings.of(S2NSettings).constant):
+            return super().table(settings, nodes, num_nodes, seed, vectors)
+        table = torch.full((len(nodes), settings.embeddings.dim), constant)
+        return {"nodes": torch.from_numpy(nodes), "table": table}
 
     def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:
         standard = standard_of(graph, train)
@@ -275,18 +279,14 @@ class S2NModel(NodePooling):
         return {name: torch.from_numpy(np.array(array, dtype)) for (name, dtype), array in kinds}
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
-        settings, number = checkpoint.spec.of(S2NSettings), match.graph.num_nodes
+        spec, weights, settings = checkpoint.spec, checkpoint.weights, checkpoint.spec.of(S2NSettings)
         if settings.constant:
-            table = torch.full((number, checkpoint.spec.embeddings.dim), settings.constant)
-            same = {"nodes": torch.arange(number, dtype=torch.int32), "table": table}
-            found = replace(checkpoint, weights=checkpoint.weights | same)
+            nodes = np.arange(match.graph.num_nodes, dtype=np.int32)
+            found = replace(checkpoint, weights=weights | self.table(spec, nodes, len(nodes), spec.seed, None))
         else:
             found = super().moved(checkpoint, match, vectors)
-        before = Ragged(*(checkpoint.weights[name].numpy() for name in ("train_nodes", "train_offsets")))
-        train = match.node_sets(before)
-        match.tell_gone(int((train.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
-        joined = self._joined(match.graph, train.take(np.flatnonzero(train.lengths > 0)), settings)
-        return replace(found, weights=found.weights | joined)
+        train, _ = moved_landmarks({"nodes": weights["train_nodes"], "offsets": weights["train_offsets"]}, match)
+        return replace(found, weights=found.weights | self._joined(match.graph, train, settings))
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
         return JoinedSubgraphs(self, checkpoint, graph, nodes)
@@ -302,13 +302,6 @@ class S2NModel(NodePooling):
             weights = np.sqrt(degrees / total).astype(np.float32)
         edges = induced_graph(*graph.csr, nodes) if settings.sub_layers else None
         return NodeSets(Ragged(places, nodes.offsets), edges, weights)
-
-    def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
-        """New nodes get the embeddings they had before training, or the constant."""
-        found, constant = super().extend(checkpoint, graph, nodes, vectors), checkpoint.spec.of(S2NSettings).constant
-        if not constant or found is checkpoint:
-            return found
-        return replace(found, weights=found.weights | {"table": torch.full_like(found.weights["table"], constant)})
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         return {"": recipe}
@@ -346,7 +339,7 @@ class JoinedSubgraphs(HostSource):
     """Subgraphs beside the training subgraphs, in one graph of subgraphs."""
 
     def __init__(self, model: S2NModel, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> None:
-        settings = checkpoint.spec.of(S2NSettings)
+        self.nodes, settings = nodes, checkpoint.spec.of(S2NSettings)
         stored = {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         train, standard = Ragged(stored["train_nodes"], stored["train_offsets"]), stored["standard"]
         parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
@@ -363,9 +356,6 @@ class JoinedSubgraphs(HostSource):
         self.places = np.array([place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes], np.int64)
         self.train, self.members = model.members(checkpoint, graph, train), model.members(checkpoint, graph, nodes)
         self._of_training: Joined | None = None
-
-    def __len__(self) -> int:
-        return len(self.places)
 
     def to(self, device: torch.device | str) -> Self:
         self._of_training = None
