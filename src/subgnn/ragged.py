@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from subgnn.errors import DataError
 
+_AT_ONCE = 2**22  # values that are sorted at a time
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
@@ -86,6 +88,17 @@ class Ragged:
         out.values[:] = self.values[np.repeat(self.offsets[index], lengths) + within]
         return out
 
+    def mapped(self, places: NDArray[np.int64]) -> Ragged:
+        """Rows of the places of their values, each once, sorted, without places below 0."""
+        found, lengths = [np.empty(0, np.int32)], np.zeros(len(self), np.int64)
+        for part in runs(self.lengths, _AT_ONCE):
+            offsets = self.offsets[part.start : part.stop + 1]
+            given = places[self.values[offsets[0] : offsets[-1]]]
+            pairs = np.unique((np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) << 32 | given)[given >= 0])
+            found.append((pairs & (2**32 - 1)).astype(np.int32))
+            lengths[part] = np.bincount(pairs >> 32, minlength=len(offsets) - 1)
+        return Ragged.from_lengths(np.concatenate(found), lengths)
+
     def batches(self, most: int, *, least: int = 0) -> Iterator[Ragged]:
         """Consecutive rows, one or more at a time, of at most ``most`` values; short rows count as ``least`` values."""
         for run in runs(np.maximum(self.lengths, least), most):
@@ -102,6 +115,16 @@ class Ragged:
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[i] for i in range(len(self)))
+
+
+def hashed(head: str, arrays: Iterable[tuple[str, NDArray[Any] | None]]) -> hashlib._Hash:
+    """A SHA-256 of a text and of arrays with their names, types and shapes; more can be added to it."""
+    digest = hashlib.sha256(head.encode())
+    for name, array in arrays:
+        if array is not None:
+            digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest
 
 
 def runs(sizes: NDArray[Any], most: int) -> Iterator[slice]:

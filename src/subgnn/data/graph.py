@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -13,6 +12,7 @@ from subgnn.data.strings import NodeNames, find_node
 from subgnn.data.values import check_features, check_node_ids, check_num_nodes, check_times, check_types, check_weights
 from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.kernels.build_csr import directed_csr, other_weights, transpose, undirected_csr
+from subgnn.ragged import hashed
 
 ATTRIBUTES = {
     "weights": "edge weights",
@@ -288,12 +288,9 @@ class Graph:
         return "" if self.names is None else self.names.content_hash
 
     def compute_hash(self) -> str:
-        digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
-        for name in ("offsets", "neighbors", "weights", "features", "times"):
-            array = getattr(self, name)
-            if array is not None:
-                digest.update(f"{name[0]}{array.dtype.str}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+        names = ("offsets", "neighbors", "weights", "features", "times")
+        arrays = ((name[0], getattr(self, name)) for name in names)
+        digest = hashed(f"graph {self.num_nodes} {int(self.directed)}", arrays)
         for name, layer in zip(self.types, self.layers, strict=True):
             digest.update(f"type {name!r} {layer.compute_hash()}".encode())
         return digest.hexdigest()

@@ -101,11 +101,8 @@ class NodeMatch:
         """Sets of old nodes as sorted sets of new ones, without nodes that are gone; a set may be empty."""
         if nodes.offsets.ndim != 1 or nodes.values.ndim != 1 or not nodes.is_valid:
             raise ValueError("offsets do not describe the values")
-        places, rows = self.rows(nodes.values), nodes.row_ids
-        kept = places >= 0
-        order = np.lexsort((places[kept], rows[kept]))
-        counts = np.bincount(rows[kept], minlength=len(nodes))
-        return Ragged.from_lengths(places[kept][order].astype(np.int32), counts)
+        self.rows(nodes.values)  # all are old nodes
+        return nodes.mapped(self.places)
 
     def subgraphs(self, subgraphs: SubgraphSet) -> SubgraphSet:
         """Subgraphs of the old graph in the new one; those that have lost all nodes are left out, which is noted."""

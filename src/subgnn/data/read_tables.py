@@ -25,7 +25,7 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings, several_nodes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_and_absent, single_classes, with_absent
 from subgnn.errors import DataError, choices, excerpt, warn
-from subgnn.ragged import Ragged, runs
+from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
 _FRACTIONS = (0.8, 0.1, 0.1)
@@ -174,7 +174,6 @@ def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> An
 
 _SHOWN = 3
 _MOST_COMPARED = 20_000
-_AT_ONCE = 2**22  # nodes of subgraphs
 _MOST_DIGITS = 3  # of a word, such as TP53
 _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)")
 
@@ -260,27 +259,14 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS
 
 
 def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str], graph: Graph) -> Matched:
-    nodes, lost = (
-        _distinct(members.nodes, numbers) for numbers in (places, np.where(places < 0, np.arange(len(places)), -1))
-    )
+    nodes = members.nodes.mapped(places)
+    lost = members.nodes.mapped(np.where(places < 0, np.arange(len(places)), -1))
     dropped, counts = lost.lengths, np.bincount(lost.values, minlength=len(members.texts))
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     unknown = {members.texts[i]: int(counts[i]) for i in order}
     repeated = int(np.count_nonzero(places[members.nodes.values] >= 0)) - len(nodes.values)
     nearest = _nearest(list(unknown)[:_SHOWN], graph)
     return Matched(nodes, unknown, dropped, by_case, repeated, members.where, nearest)
-
-
-def _distinct(rows: Ragged, numbers: NDArray[np.int64]) -> Ragged:
-    """The numbers of the values of each row, each once, sorted, without those below 0."""
-    found, lengths = [np.empty(0, np.int32)], np.zeros(len(rows), np.int64)
-    for part in runs(rows.lengths, _AT_ONCE):
-        offsets = rows.offsets[part.start : part.stop + 1]
-        given = numbers[rows.values[offsets[0] : offsets[-1]]]
-        pairs = np.unique((np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) << 32 | given)[given >= 0])
-        found.append((pairs & (2**32 - 1)).astype(np.int32))
-        lengths[part] = np.bincount(pairs >> 32, minlength=len(offsets) - 1)
-    return Ragged.from_lengths(np.concatenate(found), lengths)
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:

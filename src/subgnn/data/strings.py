@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, hashed
 
 _ROW = re.compile(r"#([0-9]{1,18})")
 _SAMPLED = 1000  # names of a column that tell whether it consists of numbers
@@ -125,12 +124,9 @@ class NodeNames(_Texts):
     def compute_hash(self) -> str:
         """Compute the content hash from the columns, which stay where they are: no text is decoded or copied."""
         others = [column for title, column in self.columns.items() if title != self.primary_column]
-        digest = hashlib.sha256(f"names {len(self)}".encode())
-        for column in (self.primary, *others):
-            for array in (column.rows.offsets, column.rows.values):
-                digest.update(f"{array.dtype.str}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        rows = (column.rows for column in (self.primary, *others))
+        arrays = (("", array) for row in rows for array in (row.offsets, row.values))
+        return hashed(f"names {len(self)}", arrays).hexdigest()
 
     def written(self, node: int) -> str:
         """An unambiguous text for a node: its name, or its row number where the name is ambiguous."""

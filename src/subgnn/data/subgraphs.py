@@ -15,7 +15,7 @@ from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_num
 from subgnn.data.values import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels.draws import node_set_keys
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, hashed
 from subgnn.rng import stream_key
 from subgnn.task import TASKS, TaskName, task_of
 
@@ -210,11 +210,8 @@ class SubgraphSet:
     @property
     def content_hash(self) -> str:
         """SHA-256 of nodes, labels, splits, times, groups and absent nodes, in order."""
-        digest = hashlib.sha256("\x1f".join(("subgraphs", self.task, *self.classes)).encode())
-        for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits, self.times):
-            if array is not None:
-                digest.update(f"{array.dtype.str}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+        arrays = (self.nodes.offsets, self.nodes.values, self.targets, self.splits, self.times)
+        digest = hashed("\x1f".join(("subgraphs", self.task, *self.classes)), (("", array) for array in arrays))
         if self.groups is not None:
             digest.update("\x1f".join(("groups", *self.groups)).encode())
         if self.absent is not None:

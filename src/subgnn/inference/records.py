@@ -5,7 +5,6 @@ the answer with its set of labels, the thresholds, the explanation that was show
 :mod:`subgnn.inference.verify` computes answers again.
 """
 
-import hashlib
 import json
 import threading
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from subgnn.data.subgraphs import absent_rows
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.checkpoint import pack
-from subgnn.ragged import Ragged
+from subgnn.ragged import Ragged, hashed
 from subgnn.storage.files import json_digest
 from subgnn.versions import versions
 
@@ -31,11 +30,7 @@ _WRITING = threading.Lock()
 def checkpoint_hash(predictor: Predictor) -> str:
     """SHA-256 of a run's model as it answers: weights, anchors and settings."""
     arrays, content = pack(predictor.checkpoint)
-    digest = hashlib.sha256(json_digest(content).encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    return hashed(json_digest(content), sorted(arrays.items())).hexdigest()
 
 
 class Records:
