@@ -129,14 +129,10 @@ def _run_of_paper(row: dict[str, str]) -> tuple[dict[str, Any], dict[str, dict[s
         ],
         "embeddings": {"source": "gin-untrained", "trainable": True},
     }
-    where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with"
-    published: dict[str, dict[str, float | str]] = {
-        source: {
-            "micro_f1": float(row[column]),
-            "std": float(row[f"{column}_std"]),
-            "source": f"{where} {named} embeddings",
-        }
-        for source, (column, named) in _EMBEDDINGS.items()
-        if row.get(column)
-    }
+    published: dict[str, dict[str, float | str]] = {}
+    for source, (column, named) in _EMBEDDINGS.items():
+        if row.get(column):
+            where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with {named} embeddings"
+            score, deviation = float(row[column]), float(row[f"{column}_std"])
+            published[source] = {"micro_f1": score, "std": deviation, "source": where}
     return content, published

@@ -95,25 +95,6 @@ class Columns(dict[str, str | None]):
         shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}
         return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
 
-    def read(
-        self,
-        table: Table,
-        role: str,
-        found: dict[str, str],
-        read: Callable[[str], NDArray[Any]],
-        on_note: Callable[[str], None],
-    ) -> NDArray[Any] | None:
-        """Read the column of a role, if any; one that was guessed and cannot be read is dropped, with a note."""
-        if role not in found:
-            return None
-        try:
-            return read(found[role])
-        except DataError as error:
-            if self.explicit(role) or (role == "weight" and table.has_mostly_numbers(found[role])):
-                raise
-            on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
-            return None
-
     def explicit(self, *roles: str) -> bool:
         """Whether the caller names the column of one of these roles."""
         return any(self.get(role) is not None for role in roles)
@@ -208,6 +189,20 @@ class ReadOptions:
         if self.problems is None:
             raise error
         self.problems.add(error)
+
+    def read_column(
+        self, table: Table, role: str, found: dict[str, str], read: Callable[[str], NDArray[Any]]
+    ) -> NDArray[Any] | None:
+        """Read the column of a role, if any; one that was guessed and cannot be read is dropped, with a note."""
+        if role not in found:
+            return None
+        try:
+            return read(found[role])
+        except DataError as error:
+            if self.columns.explicit(role) or (role == "weight" and table.has_mostly_numbers(found[role])):
+                raise
+            self.on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
+            return None
 
     def no_label(self, value: str | Sequence[str]) -> bool:
         """Whether a label is missing; of several, whether all of them are."""

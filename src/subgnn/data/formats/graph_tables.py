@@ -44,7 +44,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     values: dict[str, Any] = {"directed": options.directed, "repeated": options.repeated}
     for role, read in (("type", read_types), ("time", table.times), ("weight", table.numbers)):
         try:
-            values[f"{role}s"] = columns.read(table, role, found, read, options.on_note)
+            values[f"{role}s"] = options.read_column(table, role, found, read)
         except DataError as error:
             options.refuse(error)
     if not columns.explicit("source", "target") and titled and (note := described(table, found)):

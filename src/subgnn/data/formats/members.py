@@ -143,7 +143,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     if len(table) == 0:
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
-    times = columns.read(table, "subgraph_time", found, table.times, options.on_note)
+    times = options.read_column(table, "subgraph_time", found, table.times)
     ordered = {role: found[role] for role in ("subgraph", *found) if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
