@@ -17,7 +17,6 @@ from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
 from subgnn.data.synthetic.graphs import require
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
-from subgnn.kernels.build_csr import entries_at
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains, lower_bound, shapes
 from subgnn.ragged import Ragged
@@ -128,9 +127,9 @@ def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.rando
     A try removes a random edge, or joins a random pair. Returns the graph, and the tries of each subgraph.
     """
     pairs, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), graphs.stream_word(rng))
-    tails, heads = np.divmod(pairs, graph.num_nodes)
-    there = entries_at(*graph.csr, np.ones(len(graph.neighbors), bool), tails, heads)
-    return graphs.with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
+    tails, heads, _ = graph.edges()
+    joined = np.setxor1d(tails.astype(np.int64) * graph.num_nodes + heads, pairs, assume_unique=True)
+    return Graph.from_edges(*np.divmod(joined, graph.num_nodes), num_nodes=graph.num_nodes), tries
 
 
 def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
@@ -142,13 +141,11 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
     kept = part == np.argmax(np.bincount(part))
     if kept.all():
         return graph, subgraphs
-    ids = (np.cumsum(kept) - 1).astype(np.int32)
+    ids = np.where(kept, np.cumsum(kept) - 1, -1)
     tails, heads, _ = graph.edges()
     inside = kept[tails]
-    inner = kept[subgraphs.values]
-    lengths = np.bincount(subgraphs.row_ids[inner], minlength=len(subgraphs))
     small = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
-    return small, Ragged.from_lengths(ids[subgraphs.values[inner]], lengths)
+    return small, subgraphs.mapped(ids)
 
 
 def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:

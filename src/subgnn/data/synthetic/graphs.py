@@ -140,19 +140,9 @@ def end_to_end(graphs: Iterable[tuple[int, Array | list[int], Array | list[int]]
     return offsets, tails, heads
 
 
-def with_edges(
-    graph: Graph, tails: Array, heads: Array, *, more_nodes: int = 0, removed: tuple[Array, Array] | None = None
-) -> Graph:
-    """The graph without the edges ``removed``, and with more edges; one that is there already stays one edge."""
+def with_edges(graph: Graph, tails: Array, heads: Array, *, more_nodes: int = 0) -> Graph:
+    """The graph with more edges; one that is there already stays one edge."""
     old_tails, old_heads, _ = graph.edges()
-    if removed is not None:
-
-        def keys(tails: Array, heads: Array) -> Array:  # one number for each edge, the same in both orientations
-            return np.minimum(tails, heads).astype(np.int64) * graph.num_nodes + np.maximum(tails, heads)
-
-        kept = np.ones(len(old_tails), np.bool_)
-        kept[np.searchsorted(keys(old_tails, old_heads), keys(*removed))] = False
-        old_tails, old_heads = old_tails[kept], old_heads[kept]
     ends = np.concatenate([old_tails, tails]), np.concatenate([old_heads, heads])
     offsets, neighbors, _, _ = undirected_csr(*ends, graph.num_nodes + more_nodes)
     return Graph(offsets, neighbors)
