@@ -101,18 +101,17 @@ def _eligible(items: list[Item], settings: SetSettings) -> tuple[list[int], dict
     """The places of sets that may be labelled, equal ones once, and how many were dropped, by reason."""
     counts = Counter(label for _, labels in items for label in labels)
     kept = sorted(counts, key=lambda label: (-counts[label], label))[: settings.classes or None]
-    seen, found, dropped = set[frozenset[Any]](), [], dict[str, int]()
+    found, dropped = dict[frozenset[Any], int](), dict[str, int]()
     for i, (nodes, labels) in enumerate(items):
         items[i] = nodes, tuple(label for label in labels if label in kept)
         reasons = {
             "sets of other classes": not items[i][1],
             "sets too small or too large": not settings.min_nodes <= len(nodes) <= settings.max_nodes,
-            "sets equal to another": nodes in seen,
+            "sets equal to another": nodes in found,
         }
         if not is_dropped(dropped, reasons):
-            seen.add(nodes)
-            found.append(i)
-    return found, dropped
+            found[nodes] = i
+    return list(found.values()), dropped
 
 
 def _read_recipes(path: Path) -> list[Item]:
@@ -268,34 +267,34 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
     on_step("reading patients")
     merged = release.ontology.merged()
 
-    def places(terms: frozenset[str]) -> list[int]:
-        return sorted(graph.places(frozenset(merged.get(term, term) for term in terms)))
+    def places(terms: frozenset[str]) -> frozenset[int]:
+        return graph.places(merged.get(term, term) for term in terms)
 
-    cases = [case for case in _read_patients(files["source"]) if len(places(case.present)) >= settings.min_phenotypes]
-    patients = Counter(case.disease for case in cases)
-    published = Counter(disease for disease, _ in {(case.disease, case.publication) for case in cases})
-    kept, rows, dropped = list[_Patient](), list[list[int]](), dict[str, int]()
-    for case in cases:
-        row = places(case.present)
+    read = ((case, places(case.present)) for case in _read_patients(files["source"]))
+    cases = [(case, row) for case, row in read if len(row) >= settings.min_phenotypes]
+    patients = Counter(case.disease for case, _ in cases)
+    published = Counter(disease for disease, _ in {(case.disease, case.publication) for case, _ in cases})
+    kept, dropped = dict[frozenset[int], _Patient](), dict[str, int]()
+    for case, row in cases:
         few = patients[case.disease] < settings.min_patients or published[case.disease] < settings.min_publications
-        reasons = {"patients of rare diseases": few, "patients with the phenotypes of another": row in rows}
+        reasons = {"patients of rare diseases": few, "patients with the phenotypes of another": row in kept}
         if not is_dropped(dropped, reasons):
-            kept.append(case)
-            rows.append(row)
+            kept[row] = case
     if not kept:
         raise DataError("no patient is left", where=str(files["source"]), hint=f"dropped: {dropped}")
-    groups, labels = [case.publication for case in kept], [(case.disease,) for case in kept]
+    solved = list(kept.values())
+    groups, labels = [case.publication for case in solved], [(case.disease,) for case in solved]
     rng = stream(seed, "build/patients/split")
     subgraphs = SubgraphSet.from_lists(
-        rows,
+        list(map(sorted, kept)),
         num_nodes=graph.graph.num_nodes,
-        labels=[case.disease for case in kept],
+        labels=[case.disease for case in solved],
         splits=labelled_group_split(groups, labels, settings.fractions, rng),
-        names=[case.id for case in kept],
+        names=[case.id for case in solved],
         groups=groups,
-        absent=[sorted(set(places(case.absent)) - set(row)) for case, row in zip(kept, rows, strict=True)],
+        absent=[sorted(places(case.absent) - row) for row, case in kept.items()],
     )
-    titles, about = [case.name for case in kept], {"hpo": release.ontology.version}
+    titles, about = [case.name for case in solved], {"hpo": release.ontology.version}
     return Draft(graph.graph, subgraphs, dropped, titles, versions=about, files={"hpo": release.files})
 
 

@@ -318,8 +318,7 @@ def label_diseases(
     below = {label: orphanet.below(root) for label, root in settings.labels.items()}
     codes = disorder_codes(orphanet)
     groups = disorder_groups(orphanet, codes)
-    seen: set[frozenset[int]] = set()
-    found, dropped = [], dict[str, int]()
+    found, dropped = dict[frozenset[int], LabelledDisease](), dict[str, int]()
     for id_, phenotypes in sorted(release.phenotypes.items()):
         nodes, entries = graph.places(phenotypes), codes.get(id_, ())
         labels = tuple(label for label, under in below.items() if not under.isdisjoint(entries))
@@ -328,12 +327,11 @@ def label_diseases(
             "diseases under no label": not labels,
             "diseases under several labels": len(labels) > 1 and not settings.multi_label,
             "diseases with too few phenotypes": len(nodes) < settings.min_phenotypes,
-            "diseases with the phenotypes of another": nodes in seen,
+            "diseases with the phenotypes of another": nodes in found,
         }
         if not is_dropped(dropped, reasons):
-            seen.add(nodes)
-            found.append(LabelledDisease(id_, release.names[id_], nodes, labels, f"ORPHA:{groups[entries[0]]}"))
-    return found, dropped
+            found[nodes] = LabelledDisease(id_, release.names[id_], nodes, labels, f"ORPHA:{groups[entries[0]]}")
+    return list(found.values()), dropped
 
 
 def disorder_codes(orphanet: Orphanet) -> dict[str, tuple[str, ...]]:
