@@ -100,6 +100,12 @@ class Refusal(Exception):
         return encode({"error": self.error, "hint": self.hint, "nodes": self.nodes})
 
 
+def refuse_above(most: int, what: str, count: int, noun: str) -> None:
+    """Raise a :class:`Refusal` (422) if a request or a table, ``what``, has more than that."""
+    if count > most:
+        raise Refusal(422, f"{what} has {count:,} {noun}", hint=f"accepted: at most {most:,}")
+
+
 def encode(value: Any) -> bytes:
     """Plain values as ASCII JSON; infinite and undefined numbers become null."""
     try:

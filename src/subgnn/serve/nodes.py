@@ -13,7 +13,7 @@ from subgnn.data.strings import find_node
 from subgnn.errors import excerpt
 from subgnn.inference.predictor import names_of
 from subgnn.ragged import Ragged
-from subgnn.serve.limits import Limits, Refusal
+from subgnn.serve.limits import Limits, Refusal, refuse_above
 from subgnn.serve.schemas import FoundNode
 
 _MAX_HITS = 1000  # of each kind that are ranked
@@ -123,10 +123,7 @@ def known_nodes(
 
 def check_size(given: Sequence[Sequence[object]], limits: Limits, *, explained: bool = False) -> int:
     """The number of nodes of a request; 422 if it has too many subgraphs or nodes."""
-    most = limits.explained if explained else limits.subgraphs
-    if len(given) > most:
-        raise Refusal(422, f"the request has {len(given):,} subgraphs", hint=f"accepted: at most {most:,}")
+    refuse_above(limits.explained if explained else limits.subgraphs, "the request", len(given), "subgraphs")
     total = sum(map(len, given))
-    if total > limits.nodes:
-        raise Refusal(422, f"the request has {total:,} nodes", hint=f"accepted: at most {limits.nodes:,}")
+    refuse_above(limits.nodes, "the request", total, "nodes")
     return total

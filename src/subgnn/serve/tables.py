@@ -19,7 +19,7 @@ from subgnn.inference.answers import Query
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import coverage_note, prediction_table, to_records
 from subgnn.inference.predictor import Predictor
-from subgnn.serve.limits import JSON, Limits, Refusal, encode
+from subgnn.serve.limits import JSON, Limits, Refusal, encode, refuse_above
 from subgnn.serve.runs import ServedRun
 from subgnn.storage.files import temporary_folder
 from subgnn.storage.tables import write_table
@@ -90,12 +90,8 @@ def answer_table(
     _check_upload(upload[1], limits)
     query = _read(run.predictor, *upload, reading, notes)
     matched = query.matched
-    for count, most, noun in (
-        (len(query), limits.table_subgraphs, "subgraphs"),
-        (len(query.members.nodes.values), limits.table_nodes, "nodes"),
-    ):
-        if count > most:
-            raise Refusal(422, f"the table has {count:,} {noun}", hint=f"accepted: at most {most:,}")
+    refuse_above(limits.table_subgraphs, "the table", len(query), "subgraphs")
+    refuse_above(limits.table_nodes, "the table", len(query.members.nodes.values), "nodes")
     if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
