@@ -1,6 +1,7 @@
 """``subgnn train``, and tables of a run's scores."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -134,7 +135,6 @@ def update_trained_run(
     check_paths(run, subgraphs)
     from subgnn.api.update import update_run
     from subgnn.data.formats.format import Columns, ReadOptions
-    from subgnn.task import metric_text
     from subgnn.training.run_dir import read_run_recipe
 
     notes: list[str] = []
@@ -156,10 +156,8 @@ def update_trained_run(
     print_notes(notes)
     print_result(result)
     if (given := result.updated_from) is not None and given.before:
-        scores = {"before": given.before, "after": given.after}
-        rows = [(name, *(metric_text(m, some.get(m, math.nan)) for m in given.before)) for name, some in scores.items()]
         title = f"the same {given.subgraphs:,} held-out subgraphs on the new graph"
-        print_table(title, ("run", *(m.replace("_", "-") for m in given.before)), rows)
+        _print_scores(title, "run", {"before": given.before, "after": given.after}, list(given.before))
     elif given is not None:
         print_line(f"not compared with {given.run}: {given.note}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
@@ -167,8 +165,6 @@ def update_trained_run(
 
 def print_result(result: RunResult) -> None:
     """Print the scores of a run by split."""
-    from subgnn.task import metric_text
-
     if result.is_portfolio:
         title = f"{result.run}: candidates by out-of-fold {result.metric.replace('_', '-')}"
         cells = []
@@ -189,15 +185,11 @@ def print_result(result: RunResult) -> None:
             print_line(result.learning_curve.sentence)
     shown = {"train": result.train, "val": result.val, "test": result.test}
     metrics = [name for name in result.test or result.val if name != "loss"]
-    rows = [
-        (result.scores_name(split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
-        for split, values in shown.items()
-        if values
-    ]
     if result.as_of:
         print_line("each subgraph is measured on the graph as it was at its own time; for one graph, pass --as-of now")
     title = f"{result.run}: {result.recipe} on {result.dataset}, seed {result.seed}"
-    print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
+    scores = {result.scores_name(split): values for split, values in shown.items() if values}
+    _print_scores(title, "split", scores, metrics)
     if result.threshold is not None:
         from subgnn.metrics.thresholds import threshold_notes
         from subgnn.reports.sections import threshold_table
@@ -213,6 +205,13 @@ def print_result(result: RunResult) -> None:
     if result.members:
         print_line(f"the mean of {len(result.members)} networks; below, the epoch of the first")
     print_line(f"selected epoch {result.selected_epoch} of {result.epochs}")
+
+
+def _print_scores(title: str, what: str, scores: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> None:
+    from subgnn.task import metric_text
+
+    rows = [(name, *(metric_text(m, some.get(m, math.nan)) for m in metrics)) for name, some in scores.items()]
+    print_table(title, (what, *(m.replace("_", "-") for m in metrics)), rows)
 
 
 def refuse_threshold(options: TrainOptions, result: RunResult) -> None:
