@@ -126,15 +126,10 @@ def prepare_dataset(
         "seconds": time.perf_counter() - begin,
     }
     print_json(found)
-    rows = [
-        *(
-            (name.replace("_", " "), f"{found[f'num_{name}']:,}")
-            for name in ("subgraphs", "components", "touched_nodes")
-        ),
-        ("layers", f"{found['layers']}"),
-        *((f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()),
-        ("seconds", f"{found['seconds']:.2f}"),
-    ]
+    counts = {name: found[f"num_{name}"] for name in ("subgraphs", "components", "touched_nodes")}
+    counts |= {"layers": found["layers"]} | {f"anchors, {name}": count for name, count in found["anchors"].items()}
+    rows = [(name.replace("touched_", "touched "), f"{count:,}") for name, count in counts.items()]
+    rows += [("seconds", f"{found['seconds']:.2f}")]
     if cached.path is None:
         rows += [("file", "not cached")]
     else:
@@ -152,7 +147,6 @@ def pretrain_nodes(
     out: Annotated[Path, Option(metavar="EMB", help="The .safetensors file to write.")],
     method: Annotated[Literal["gin", "graphsaint"], Option(help="Model that learns the embeddings.")] = "gin",
     dim: Annotated[int, Option(min=1, help="Numbers per node.")] = 64,
-    seed: Annotated[int | None, Option(help="The same as --set pretrain.seed.")] = None,
     settings: Annotated[
         list[str] | None, Option("--set", metavar="pretrain.KEY=VALUE", help="Override a setting; may be repeated.")
     ] = None,
@@ -173,12 +167,11 @@ def pretrain_nodes(
     from subgnn.parallel.locks import locked_file
     from subgnn.storage.files import refuse_existing
 
-    given = [*(settings or ()), *([] if seed is None else [f"pretrain.seed={seed}"])]
-    for text in given:
+    for text in settings or ():
         if not text.strip().startswith("pretrain."):
             what = f"'{text}' is not a pretraining setting"
             raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
-    chosen = parse_recipe({}, "--set", given).pretrain
+    chosen = parse_recipe({}, "--set", settings or ()).pretrain
     if out.suffix != ".safetensors":
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")
     refuse_existing(out, overwrite=force)
