@@ -29,7 +29,6 @@ Settings = Mapping[str, Any] | Sequence[str]
 Subgraphs = SubgraphSet | Ragged | Mapping[str, Iterable[Any]] | Iterable[Iterable[Any]] | str | Path
 """Subgraphs: a set, rows of a graph, names with their nodes, lists of nodes, or a table: its path, or a data frame."""
 _WHERE = "subgraphs"
-_DEFAULTS = ReadOptions()
 
 
 def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
@@ -89,7 +88,7 @@ def read_tables(
     return read_dataset_tables(edges, members, nodes=tables.nodes, name=name, options=reading, seed=seed)
 
 
-def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:
+def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = ReadOptions()) -> Members:
     """Subgraphs with their nodes as text, which :func:`~subgnn.data.read_tables.match_nodes` finds in the graph.
 
     A node in a list is a name, also where it is a number; only a graph without names has row numbers. A set of

@@ -32,7 +32,6 @@ from subgnn.training.options import NO_CALLBACKS, Callbacks
 from subgnn.training.run_dir import CHECKPOINT, read_run_recipe, read_trained_on
 
 _BY_SIZE = ("diffusion.algorithm", "diffusion.views")  # which follow from the graph, and may change with it
-_DEFAULTS = ReadOptions()
 
 
 def update_run(
@@ -41,7 +40,7 @@ def update_run(
     out: Path,
     *,
     subgraphs: Source | None = None,
-    reading: ReadOptions = _DEFAULTS,
+    reading: ReadOptions = ReadOptions(),
     device: str = "auto",
     callbacks: Callbacks = NO_CALLBACKS,
     on_note: Callable[[str], None] = ignore,

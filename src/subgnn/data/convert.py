@@ -13,8 +13,6 @@ from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
 
-_READ_DEFAULTS = ReadOptions()
-
 
 def convert(
     source: Path,
@@ -22,7 +20,7 @@ def convert(
     *,
     subgraphs: Path | None = None,
     nodes: Path | None = None,
-    reading: ReadOptions = _READ_DEFAULTS,
+    reading: ReadOptions = ReadOptions(),
     overwrite: bool = False,
     memory: int = MEMORY,
     on_progress: OnProgress = ignore,

@@ -43,8 +43,7 @@ class EdgeStore:
         self.num_edges = self.num_nodes = self._loops = 0
         self.folder, self._width = folder, 0
         self._leaving, self._entering = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        with self._open("edges", "wb"):
-            pass
+        self._open("edges", "wb").close()
 
     def append(self, tails: NDArray[Any], heads: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
         """Add edges, with finite weights for all or for none; with too many nodes they are not stored."""

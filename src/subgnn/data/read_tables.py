@@ -27,7 +27,6 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_an
 from subgnn.errors import DataError, choices, excerpt, warn
 from subgnn.ragged import Ragged
 
-_DEFAULTS = ReadOptions()
 _FRACTIONS = (0.8, 0.1, 0.1)
 _SPLIT_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
 
@@ -38,7 +37,7 @@ def read_tables(
     *,
     nodes: Source | None = None,
     name: str = "",
-    options: ReadOptions = _DEFAULTS,
+    options: ReadOptions = ReadOptions(),
     seed: int = 0,
 ) -> Dataset:
     """A dataset from a graph, its subgraphs (``members``) and attributes of ``nodes``, each a file or a data frame."""
@@ -59,7 +58,7 @@ def read_tables(
     return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card, unlabelled=unlabelled)
 
 
-def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+def read_graph(source: Source, options: ReadOptions = ReadOptions()) -> Graph:
     """A graph from a file of any format that holds one, a data frame of edges, or an object of another library."""
     if not isinstance(source, str | Path):
         found = graph_from_object(source, options.on_note)
@@ -76,7 +75,7 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     raise DataError(what, where=str(path), hint="give only the dataset, or give a table of edges here")
 
 
-def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+def read_graph_of(source: Source, options: ReadOptions = ReadOptions()) -> Graph:
     """:func:`read_graph`, or the graph of a dataset: of a folder, which need not have subgraphs, or of a bundle."""
     if isinstance(source, str | Path):
         path = Path(source)
@@ -88,7 +87,7 @@ def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
 
 def read_subgraphs(
-    source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0, draw_split: bool = True
+    source: Source, graph: Graph, options: ReadOptions = ReadOptions(), *, seed: int = 0, draw_split: bool = True
 ) -> tuple[SubgraphSet, SubgraphSet | None]:
     """Labelled subgraphs, with the split of the file or a drawn one, and those without a label, if they are kept."""
     members = read_members(source, graph, options)
@@ -219,7 +218,7 @@ class Matched:
                 warn(f"{self.where}: {count} {how}: {', '.join(pairs)}{more}")
 
 
-def match_nodes(members: Members, graph: Graph, options: ReadOptions = _DEFAULTS) -> Matched:
+def match_nodes(members: Members, graph: Graph, options: ReadOptions = ReadOptions()) -> Matched:
     """Find the nodes of subgraphs: by exact name (``#12`` is row 12), by alias, then ignoring case, or refuse them."""
     places = np.empty(len(members.texts), np.int64)
     by_case: dict[str, str] = {}

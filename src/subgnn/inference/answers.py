@@ -37,7 +37,6 @@ from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
 
 _NPY = ".npy"
-_DEFAULTS = ReadOptions()
 _LISTS = 32  # subgraphs whose several rows are written together
 CLASS = "class_"
 """The prefix of a column of a class whose title is taken."""
@@ -69,7 +68,7 @@ class Query:
     drops: bool = False
 
     @classmethod
-    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, dated: bool = False) -> Self:
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = ReadOptions(), *, dated: bool = False) -> Self:
         """Read a table, with times if ``dated``; unknown nodes are an error unless ``options`` drop them."""
         if options.aliases is not None:
             graph = read_aliases(options.aliases, graph, options)
@@ -247,7 +246,7 @@ class Files:
 
     subgraphs: Path
     out: Path
-    reading: ReadOptions = _DEFAULTS
+    reading: ReadOptions = ReadOptions()
     data: Path | None = None
     overwrite: bool = False
     excel_safe: bool = False

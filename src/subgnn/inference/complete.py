@@ -75,7 +75,6 @@ _NONE = np.empty(0, np.int64)
 _AT_ONCE = 32  # subgraphs
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
-_DEFAULTS = ReadOptions()
 _OWN = [Column("rank", int), Column("node"), Column("probability", float), Column("neighbours", int), Column("reason")]
 _OWN += [Column(name, float) for name in GROUPS]
 _FORMAT = Format(
@@ -335,7 +334,9 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     return Ranker(weight / deviations, means, float(bias))
 
 
-def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOptions = _DEFAULTS) -> NDArray[np.int64]:
+def read_candidates(
+    source: Path | Iterable[Any], graph: Graph, options: ReadOptions = ReadOptions()
+) -> NDArray[np.int64]:
     """The distinct nodes of a list, or of a file with one node per line (up to the first tab); sorted."""
     where = str(source) if isinstance(source, Path) else "among"
     if isinstance(source, Path):

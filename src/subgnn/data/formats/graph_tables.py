@@ -18,12 +18,11 @@ from subgnn.errors import DataError, excerpt, warn
 
 MAX_CATEGORIES = 50
 MAX_FEATURES = 1024
-_DEFAULTS = ReadOptions()
 _ATTRIBUTES = ("weight", "type", "time")
 _SAMPLE = 1000
 
 
-def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+def read_edges(source: Source, options: ReadOptions = ReadOptions()) -> Graph:
     """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids."""
     whole, columns = read_table(source, encoding=options.encoding, problems=options.problems), options.columns
     table, found = _edge_columns(whole, options)
@@ -131,7 +130,7 @@ _Feature = tuple[NDArray[np.float32], dict[str, Any]]
 """The features of a column: a row for each row of the table, and how they were made."""
 
 
-def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
+def read_attributes(source: Source, graph: Graph, options: ReadOptions = ReadOptions()) -> tuple[Graph, dict[str, Any]]:
     """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them."""
     table, header = read_table(source, encoding=options.encoding, problems=options.problems), ""
     title = options.columns.find(table, "node_id")
@@ -202,7 +201,7 @@ def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
     return replace(graph, names=names.with_aliases(aliases))
 
 
-def read_aliases(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Graph:
+def read_aliases(source: Source, graph: Graph, options: ReadOptions = ReadOptions()) -> Graph:
     """A graph with the aliases of a table; if only an alias of a row is in the graph, the others become its names."""
     table = read_table(source, encoding=options.encoding)
     alias = likely_title(table.titles, "alias")

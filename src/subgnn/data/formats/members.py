@@ -28,7 +28,6 @@ from subgnn.ragged import Ragged
 
 _ROLES = ("subgraph", "label", "split", "subgraph_time", "absent")  # of columns beside that of nodes
 _YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
-_DEFAULTS = ReadOptions()
 _MAX_GUESSED = 200  # columns whose cells are looked at
 _SAMPLE = 100
 _SEPARATORS = (";", "|", ",", " ", "-")
@@ -76,7 +75,7 @@ class Members:
 
 
 def read_members(
-    source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True, dated: bool = False
+    source: Source, graph: Graph, options: ReadOptions = ReadOptions(), *, labelled: bool = True, dated: bool = False
 ) -> Members:
     """Read subgraphs, with nodes as text; unless ``labelled``, only names and nodes, and times if ``dated``."""
     wanted = _ROLES if labelled else ("subgraph", *["subgraph_time"] * dated, "absent")
@@ -323,8 +322,9 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     if label is not None and label.casefold() != "description":
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
-    found = Members(str(path), names, *encode_texts(lists)[:2], about if label else None, None, lines, "line")
-    return replace(found, titles=list(others), others=others)
+    texts, nodes, _ = encode_texts(lists)
+    labels = about if label else None
+    return Members(str(path), names, texts, nodes, labels, None, lines, "line", titles=list(others), others=others)
 
 
 def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:

@@ -303,12 +303,8 @@ def _read_excel(path: Path) -> Table:
                 if cells > _MAX_EXCEL:  # one far cell makes a sheet of 17 thousand million cells
                     hint = "delete cells far outside the table, or save it as CSV"
                     raise DataError(f"the sheet has more than {_MAX_EXCEL:,} cells", where=str(path), hint=hint)
-                last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
-                whole = (
-                    int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53 else cell
-                    for cell in row[:last]
-                )
-                rows.append(["" if cell is None else str(cell).strip() for cell in whole])
+                whole = (int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else x for x in row)
+                rows.append(["" if x is None else str(x).strip() for x in whole])
     except DataError:
         raise
     except Exception as error:  # of any kind, from a damaged file
