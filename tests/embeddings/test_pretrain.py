@@ -108,7 +108,7 @@ def test_every_parameter_moves(method):
     encoder = make_encoder(graph.num_nodes, DIM, settings)
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
     once = replace(settings, epochs=1)
-    assert len(list(module._Fitting(encoder, make_sampler(split, settings), split, once, "cpu").epochs())) == 1
+    assert len(list(module.fit_epochs(encoder, make_sampler(split, settings), split, once, torch.device("cpu")))) == 1
     assert before
     for name, p in encoder.named_parameters():
         assert not torch.equal(p, before[name]), name

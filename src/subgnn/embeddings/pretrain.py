@@ -25,7 +25,7 @@ from subgnn.config.files import parse_table
 from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.encoders import GINSampler, GraphSAINTSampler, gcn_encoder, gin_encoder
-from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
+from subgnn.embeddings.link_prediction import EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import encode_vectors, read_vectors
 from subgnn.errors import MemoryLimitError, UserError, choices
 from subgnn.parallel.device import OneDevice
@@ -77,15 +77,17 @@ def pretrain(
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, device)
-    begin, records = time.perf_counter(), list[dict[str, Any]]()
-    for record in fitting.epochs():
-        records.append(record)
+    begin, best, chosen, vectors = time.perf_counter(), -math.inf, dict[str, Any](), torch.empty(0)
+    for record, found in fit_epochs(encoder, make_sampler(split, settings), split, settings, OneDevice(device).device):
         on_epoch(record)
-    scores = {name: records[fitting.best_epoch][name] for name in ("val_auroc", "val_matched_auroc")}
-    about = {"method": method, "settings": asdict(settings), **scores, "epochs": len(records)}
-    about |= {"selected_epoch": fitting.best_epoch, "seconds": time.perf_counter() - begin}
-    return Pretrained(fitting.best_vectors.numpy(), graph.content_hash, about)
+        if (score := record["val_auroc"] + record["val_matched_auroc"]) > best:
+            best, chosen, vectors = score, record, found.cpu()
+        if record["epoch"] - chosen["epoch"] >= _PATIENCE:
+            break
+    scores = {name: chosen[name] for name in ("val_auroc", "val_matched_auroc")}
+    about = {"method": method, "settings": asdict(settings), **scores, "epochs": record["epoch"] + 1}
+    about |= {"selected_epoch": chosen["epoch"], "seconds": time.perf_counter() - begin}
+    return Pretrained(vectors.numpy(), graph.content_hash, about)
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
@@ -100,46 +102,33 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
             raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
 
 
-class _Fitting:
-    def __init__(
-        self, encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: str
-    ) -> None:
-        self.encoder, self.sampler, self.split, self.settings = encoder, sampler, split, settings
-        self.fabric, self.best_epoch, self.best_vectors = OneDevice(device), -1, torch.empty(0)
-        optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
-        self.wrapped, self.optimizer = self.fabric.setup(encoder, optimizer)
-
-    def epochs(self) -> Iterator[dict[str, Any]]:
-        device, best = self.fabric.device, -math.inf
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            for epoch in range(self.settings.epochs):
-                loss = self._train_epoch(epoch)
-                vectors = embed_all(self.encoder, self.sampler.rows, self.split.offsets, device).float()
-                if not (math.isfinite(loss) and vectors.isfinite().all()):
-                    what = f"the loss became {loss}, or vectors are no longer finite, in epoch {epoch}"
-                    raise UserError(what, where="pretrain", hint="lower pretrain.lr")
-                uniform = link_auroc(vectors, self.split.val, self.split.val_non_edges)
-                matched = link_auroc(vectors, self.split.val, self.split.val_matched)
-                if uniform + matched > best:
-                    best, self.best_epoch, self.best_vectors = uniform + matched, epoch, vectors.cpu()
-                yield {"epoch": epoch, "loss": loss, "val_auroc": uniform, "val_matched_auroc": matched}
-                if epoch - self.best_epoch >= _PATIENCE:
-                    break
-
-    def _train_epoch(self, epoch: int) -> float:
-        settings, device = self.settings, self.fabric.device
-        torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
-        self.wrapped.train()
-        total = torch.zeros((), device=device)
-        for step in range(epoch * settings.steps, (epoch + 1) * settings.steps):
-            batch: Batch = self.sampler.batch(step).to(device)
-            self.optimizer.zero_grad()
-            scores = self.encoder.score(self.wrapped(batch.nodes, batch.adjacencies), batch.pairs)
-            value = functional.binary_cross_entropy_with_logits(scores, batch.targets, batch.weights)
-            self.fabric.backward(value)
-            self.optimizer.step()
-            total += value.detach()
-        return float(total) / settings.steps
+def fit_epochs(
+    encoder: Encoder, sampler: Sampler, split: EdgeSplit, settings: PretrainSettings, device: torch.device
+) -> Iterator[tuple[dict[str, Any], Tensor]]:
+    """Train an encoder: after each epoch its loss and the two AUROC, and the vectors of all nodes."""
+    encoder = encoder.to(device)
+    optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        for epoch in range(settings.epochs):
+            torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
+            encoder.train()
+            total = torch.zeros((), device=device)
+            for step in range(epoch * settings.steps, (epoch + 1) * settings.steps):
+                batch = sampler.batch(step).to(device)
+                optimizer.zero_grad()
+                scores = encoder.score(encoder(batch.nodes, batch.adjacencies), batch.pairs)
+                value = functional.binary_cross_entropy_with_logits(scores, batch.targets, batch.weights)
+                value.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                total += value.detach()
+            loss = float(total) / settings.steps
+            vectors = embed_all(encoder, sampler.rows, split.offsets, device).float()
+            if not (math.isfinite(loss) and vectors.isfinite().all()):
+                what = f"the loss became {loss}, or vectors are no longer finite, in epoch {epoch}"
+                raise UserError(what, where="pretrain", hint="lower pretrain.lr")
+            uniform = link_auroc(vectors, split.val, split.val_non_edges)
+            matched = link_auroc(vectors, split.val, split.val_matched)
+            yield {"epoch": epoch, "loss": loss, "val_auroc": uniform, "val_matched_auroc": matched}, vectors
 
 
 def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.int32]) -> float:
