@@ -31,11 +31,11 @@ from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData, Vectors
 from subgnn.models.peers.message_passing import (
+    LayerPass,
     MessagePassing,
     MessagePassingModel,
     MessagePassingSettings,
     NodeSetBatch,
-    Pass,
     WholeGraph,
     pool,
 )
@@ -67,21 +67,22 @@ class GLASS(MessagePassing):
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training:  # the nodes of all subgraphs are labelled together
-            found = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
-            return self._pool(self.vectors_at(found, batch.places), batch)
+            whole = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
+            return self._pool(self.vectors_at(whole, batch.places), batch)
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
-    def _without_labels(self, graph: WholeGraph) -> Pass:
-        """The pass without labels, with the moments of the reference pass."""
-        moments_of = self.whole_pass(graph, graph.labels(self.reference.long())).without("x", "arrived", "out")
-        return self.whole_pass(graph, graph.labels(), moments_of=moments_of).without("out")
+    def _without_labels(self, graph: WholeGraph) -> list[LayerPass]:
+        """The pass without labels, with the moments of the reference pass; outputs of layers are left out."""
+        moments = self.whole_pass(graph, graph.labels(self.reference.long())).moments
+        found = self.whole_pass(graph, graph.labels(), moments=moments).layers
+        return [replace(layer, out=layer.out.new_empty(0)) for layer in found]
 
-    def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
+    def _label_apart(self, batch: NodeSetBatch, found: list[LayerPass]) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""
         around = self._correction(batch)
-        changed, vectors = found.layers[0].x[around.members], []
-        for layer, whole, part in zip(self.stack, found.layers, around.layers, strict=True):
+        changed, vectors = found[0].x[around.members], []
+        for layer, whole, part in zip(self.stack, found, around.layers, strict=True):
             before = layer.messages(whole.x[part.tails], torch.zeros_like(part.labelled_tails))
             difference = layer.messages(changed, part.labelled_tails) - before
             sent = batch.graph.send(difference, part.block, tails=part.tails, heads=part.heads)

@@ -258,15 +258,10 @@ class LayerPass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """A pass over the whole graph; ``first`` are the moments of the initial vectors."""
+    """A pass over the whole graph, and the moments of all norms, in the order in which they are applied."""
 
-    first: Moments
     layers: list[LayerPass]
-
-    def without(self, *names: Literal["x", "arrived", "out"]) -> Pass:
-        """The same pass with some arrays empty, so that their memory is free."""
-        empty: dict[str, Any] = {name: self.layers[0].x.new_empty(0, self.layers[0].x.shape[1]) for name in names}
-        return Pass(self.first, [replace(layer, **empty) for layer in self.layers])
+    moments: list[Moments]
 
 
 class MessagePassing(nn.Module, ABC):
@@ -311,25 +306,27 @@ class MessagePassing(nn.Module, ABC):
     def stack(self) -> list[Layer]:
         return cast("list[Layer]", list(self.layers))
 
-    def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments_of: Pass | None = None) -> Pass:
-        """Pass messages over the whole graph; norms take the moments of ``moments_of``, or of this pass without it."""
+    def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments: list[Moments] | None = None) -> Pass:
+        """Pass messages over the whole graph; norms take the given moments, or without any those of this pass."""
+        layers, taken, given = list[LayerPass](), list[Moments](), iter(moments or ())
+
+        def moments_of(norm: GraphNorm, x: Tensor) -> Moments:
+            taken.append(norm.moments(x) if moments is None else next(given))
+            return taken[-1]
+
         table = self.table.expand(graph.graph.num_nodes, -1)
-        first = self.first.moments(table) if moments_of is None else moments_of.first
+        first = moments_of(self.first, table)
         x = in_blocks(lambda rows: self.dropout(self.first(rows, first)), table)
-        layers: list[LayerPass] = []
-        for i, layer in enumerate(self.stack):
-            given = None if moments_of is None else moments_of.layers[i]
+        for layer in self.stack:
             arrived = graph @ in_blocks(layer.messages, x, labelled)
-            norm = layer.norm.moments(arrived) if given is None else given.norm
+            norm = moments_of(layer.norm, arrived)
             out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
-            jump = layer.jump.moments(out) if given is None else given.jump
-            between = None if given is None else given.between
-            if given is None and layer.between is not None:
-                between = layer.between.moments(out)
+            jump = moments_of(layer.jump, out)
+            between = None if layer.between is None else moments_of(layer.between, out)
             layers.append(LayerPass(x, arrived, out, norm, jump, between))
             if between is not None:
                 x = in_blocks(partial(layer.onward, moments=between), out)
-        return Pass(first, layers)
+        return Pass(layers, taken)
 
     def vectors_at(self, found: Pass, places: Tensor) -> Tensor:
         """The vectors of some nodes after a pass (rows, L d)."""
