@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from subgnn import Ragged
+from subgnn.channels.structure import distinct_rows
 from subgnn.errors import UserError
 from subgnn.kernels.induced import induced_graph
 from subgnn.models.baselines.known_subgraphs import (
     LinkEncoder,
     degree_bins,
-    distinct,
     document_vectors,
     documents,
     inside_walks,
@@ -31,7 +31,7 @@ def test_a_meta_node_joins_exactly_its_nodes(seed):
     graph, rows = random_graph(seed), random_subgraphs(seed)
     joined = nx.Graph()
     joined.add_edges_from(zip(*with_meta_nodes(graph, rows).tolist(), strict=True))
-    assert len(distinct(Ragged.from_rows([*rows, rows[0]]))) == len(distinct(rows))
+    assert len(distinct_rows(Ragged.from_rows([*rows, rows[0]]))[0]) == len(distinct_rows(rows)[0])
     for s, row in enumerate(rows):
         assert set(joined[graph.num_nodes + s]) == set(row.tolist())
     below = joined.subgraph(range(graph.num_nodes))

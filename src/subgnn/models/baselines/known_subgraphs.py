@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from subgnn.channels.structure import distinct_rows
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, extra_package
@@ -50,14 +51,6 @@ _END = -1
 _WALKS, _WALK_LENGTH = 20, 20  # walks in a subgraph, and nodes of each
 _BINS = 20  # of degrees
 _WINDOW, _EPOCHS = 5, 20  # of doc2vec
-
-
-def distinct(nodes: Ragged) -> Ragged:
-    """Each node set once, in the order of first appearance."""
-    first: dict[bytes, int] = {}
-    for i, row in enumerate(nodes):
-        first.setdefault(row.tobytes(), i)
-    return nodes.take(list(first.values()))
 
 
 class KnownSubgraphs(HeadedNetwork):
@@ -86,7 +79,7 @@ class KnownSubgraphsModel(TensorModel):
         """The vectors of distinct subgraphs (n, d); labels play no part."""
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        nodes = distinct(data.subgraphs.nodes)
+        nodes = data.subgraphs.nodes.take(distinct_rows(data.subgraphs.nodes)[0])
         table, values = self.embed(data, recipe, nodes), nodes.values.astype(np.int32)
         arrays = {"values": values, "offsets": nodes.offsets, "table": table}
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}

@@ -136,10 +136,11 @@ class ProfileModel(ArrayModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends; they are found when it is fitted."""
         train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
-        arrays = {"columns": np.empty(0, np.int64)} | set_arrays(
-            used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)
-        )
-        return arrays | {"classes": np.zeros((len(train), outputs), np.uint8)}
+        nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)
+        return set_arrays(nodes) | {
+            "columns": np.empty(0, np.int64),
+            "classes": np.zeros((len(train), outputs), np.uint8),
+        }
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -149,11 +150,10 @@ class ProfileModel(ArrayModel):
         weights, settings = checkpoint.weights, checkpoint.spec.of(DiffusionSettings)
         nodes, kept = moved_landmarks(weights, match)
         walks = _walks(ViewSource(match.graph, nodes, settings, keep=True), np.arange(len(nodes)))
-        classes, outputs = weights["classes"][kept], checkpoint.spec.num_outputs
-        kind, every = task_of(checkpoint.spec.task), np.arange(len(nodes))
+        kind, classes, every = task_of(checkpoint.spec.task), weights["classes"][kept], np.arange(len(nodes))
         high = classes.astype(np.float64)
         groups = Groups(np.zeros(len(nodes), np.int64), np.repeat(high, 2, axis=1) if kind.real else high, kind)
-        _, columns, found = fit_profiles(walks, every, groups, outputs)
+        _, columns, found = fit_profiles(walks, every, groups, checkpoint.spec.num_outputs)
         moved = {"columns": columns, "weight": found * weights["scale"], "classes": classes} | set_arrays(nodes)
         return replace(checkpoint, weights=weights | moved)
 

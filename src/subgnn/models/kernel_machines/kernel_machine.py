@@ -185,11 +185,9 @@ class KernelMachine(ArrayModel):
         return [[piece for stage in same for piece in stage] for same in zip_longest(*stages, fillvalue=[])]
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        train = data.subgraphs.indices("train")
-        nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(
-            train[draw_landmarks(len(train), _num_landmarks(len(train)), data.seed)]
-        )
-        return set_arrays(nodes)
+        train, nodes = data.subgraphs.indices("train"), data.subgraphs.nodes
+        chosen = train[draw_landmarks(len(train), _num_landmarks(len(train)), data.seed)]
+        return set_arrays(used_rows(nodes, recipe.of(DiffusionSettings)).take(chosen))
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -235,9 +233,8 @@ class KernelMachine(ArrayModel):
 
 
 def _resolve(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    return add_absent(
-        resolve_algorithm(replace(settings, views=expand_views(settings.views, graph)), graph, nodes), nodes
-    )
+    settings = replace(settings, views=expand_views(settings.views, graph))
+    return add_absent(resolve_algorithm(settings, graph, nodes), nodes)
 
 
 def used_rows(nodes: Ragged, settings: DiffusionSettings) -> Ragged:
@@ -311,10 +308,9 @@ def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray
 
 def measured_landmarks(views: list[Rows], kernel: str) -> Reference:
     """The reference of subgraphs, all of which are landmarks, from their views."""
-    every = np.arange(len(views[0].squared))
-    return Reference.of(
-        [view.squared for view in views], [view.products(every, every) for view in views], kernel=kernel
-    )
+    squared = [view.squared for view in views]
+    every = np.arange(len(squared[0]))
+    return Reference.of(squared, [view.products(every, every) for view in views], kernel=kernel)
 
 
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
@@ -333,12 +329,8 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     if "absent" in weights:
         absent = Ragged(np.asarray(weights["absent"]), np.asarray(weights["absent_offsets"]))
         fits = absent.values.dtype == np.int32 and absent.offsets.dtype == np.int64 and absent.values.ndim == 1
-        if (
-            not fits
-            or not absent.is_valid
-            or len(absent) != len(rows)
-            or first_bad_set(absent, graph.num_nodes) is not None
-        ):
+        fits = fits and absent.is_valid and len(absent) == len(rows)
+        if not fits or first_bad_set(absent, graph.num_nodes) is not None:
             yield "the absent nodes of its training subgraphs are not sets of nodes of the graph"
     times = np.asarray(weights.get("times", np.zeros(len(rows))))
     if times.dtype != np.float64 or times.shape != (len(rows),):
