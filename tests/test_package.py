@@ -28,7 +28,6 @@ DISTRIBUTIONS = {
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
     "pydantic_core": "pydantic",
-    "python_multipart": "python-multipart",
     "sklearn": "scikit-learn",
     "sqlalchemy": "optuna",
     "starlette": "fastapi",

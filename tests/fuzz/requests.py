@@ -31,19 +31,15 @@ def request(line: str, body: str = "", **headers: str) -> bytes:
     return f"{line} HTTP/1.1\r\n{head}\r\n{body}".encode()
 
 
-_FORM = (
-    '--x\r\nContent-Disposition: form-data; name="other"\r\n\r\n1\r\n'
-    '--x\r\nContent-Disposition: form-data; name="file"; filename="sets.csv"\r\nContent-Type: text/csv\r\n\r\n'
-    "set,genes\r\nfirst,GENE0;GENE1\r\nsecond,HLA-A\r\n--x--\r\n"
-)
 _RUN = "/api/runs/small"
 _JSON = '{"subgraphs": [["GENE0", "#1"], ["HLA-A"]], "unknown": "drop"}'
 _MORE = _JSON[:-1] + ', "top": 3, "among": ["#3"]}'
-_MULTIPART, _QUERY = {"Content_Type": "multipart/form-data; boundary=x"}, "?name=sets.gmt&encoding=latin-1&format=tsv"
+_QUERY = "?name=sets.gmt&encoding=latin-1&format=tsv"
+_TABLE = "set,genes\r\nfirst,GENE0;GENE1\r\nsecond,HLA-A\r\n"
 GOOD = {
     "request for a prediction": request(f"POST {_RUN}/predict", _JSON, Content_Type="application/json"),
     "request for completion": request(f"POST {_RUN}/complete", _MORE, Content_Type="application/json"),
-    "request with a form": request(f"POST {_RUN}/table?unknown=drop&top=2", _FORM, Accept="text/csv", **_MULTIPART),
+    "request with rows": request(f"POST {_RUN}/table?unknown=drop&top=2", _TABLE, Accept="text/csv"),
     "request with a table": request(f"POST {_RUN}/table{_QUERY}", "first\t-\tGENE0\n", Origin="http://localhost"),
     "request for nodes": request(f"GET {_RUN}/nodes?q=gene&limit=3", Accept="*/*", If_None_Match='"x"'),
 }

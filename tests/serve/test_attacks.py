@@ -2,107 +2,19 @@
 
 import gzip
 import io
-import threading
 import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from python_multipart import multipart
 
 from subgnn.data import formats
 from subgnn.data.formats import members
 from subgnn.serve import routes, tables
-from subgnn.serve.tables import MAX_PART_HEADER
 from tests.serve.examples import SOME
 
 TABLE = "/api/runs/small/table"
-FORM = {"content-type": "multipart/form-data; boundary=x"}
-
-
-def form(header: str, content: str = "GENE0-GENE1\n") -> str:
-    return f"--x\r\n{header}\r\n\r\n{content}\r\n--x--\r\n"
-
-
-@pytest.fixture
-def parsed(monkeypatch):
-    """Sizes of the headers that are parsed, and the threads that parse them."""
-    found: list[tuple[int, str]] = []
-    parse = multipart.parse_options_header
-
-    def counted(value):
-        found.append((len(value or ""), threading.current_thread().name))
-        return parse(value)
-
-    monkeypatch.setattr(multipart, "parse_options_header", counted)
-    return found
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Content-Disposition: form-data; filename=" + '"' * 30_000,
-        'Content-Disposition: form-data; name="file"; filename="a' + '\\"' * 20_000 + '"',
-        "Content-Disposition: form-data" + "; a=b" * 20_000,
-        "Content-Disposition: " + "=?utf-8?q?a?=" * 5_000,
-        "Content-Type: " + "(" * 60_000 + "\r\nContent-Disposition: form-data; name=f; filename=f",
-        "\r\n".join(f"X-{i}: a" for i in range(10_000)),
-        "X" * 100_000 + ": a",
-        "X: " + "a" * 900_000,
-    ],
-)
-def test_headers_of_a_form_are_bounded(asking, parsed, header):
-    answer = asking.post(TABLE, content=form(header), headers=FORM)
-    assert answer.status_code == 400
-    assert answer.json()["error"].startswith("the form is malformed")
-    assert len(answer.content) < 1000
-    assert all(size <= MAX_PART_HEADER for size, _ in parsed)
-
-
-def test_forms_are_parsed_in_a_thread(asking, parsed):
-    good = form('Content-Disposition: form-data; name="file"; filename="sets.txt"')
-    assert asking.post(TABLE, content=good, headers=FORM).status_code == 200
-    assert [name.startswith("subgnn-slow") for _, name in parsed] == [True, True]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "",
-        "--x",
-        "\r\n" * 100_000,
-        "-" * 500_000,
-        "--x\r\n" * 100_000,
-        form("Content-Disposition: form-data; name=f; filename=f").removesuffix("--x--\r\n"),
-        form("Content-Disposition: form-data; filename=f"),
-        form("Content-Disposition: form-data; name=f; filename=f\r\nContent-Transfer-Encoding: base64", "!"),
-        "--x\r\nContent-Disposition: form-data; name=f\r\n\r\n1\r\n" * 101 + "--x--\r\n",
-        form("Content-Disposition: form-data; name=f"),
-    ],
-)
-def test_forms_that_are_none(asking, body):
-    answer = asking.post(TABLE, content=body, headers=FORM)
-    assert answer.status_code in (400, 422)
-    assert "form" in answer.json()["error"]
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        "multipart/form-data",
-        "multipart/form-data; boundary=",
-        "multipart/form-data; boundary=" + "x" * 300,
-        "multipart/form-data" + "; a=b" * 3_000,
-        "multipart/mixed; boundary=x",
-        "multipart/form-data; boundary=\xe4\xf6",
-    ],
-)
-def test_content_types_of_forms(asking, content_type):
-    body = form("Content-Disposition: form-data; name=f; filename=f")
-    answer = asking.post(TABLE, content=body, headers={"content-type": content_type.encode("latin-1")})
-    assert answer.status_code == 400
-    assert answer.json()["error"].startswith("the form is malformed")
 
 
 @pytest.mark.parametrize("name", ["content-type", "accept", "authorization", "origin", "cookie", "if-none-match", "x"])

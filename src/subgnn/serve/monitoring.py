@@ -66,7 +66,6 @@ def log_to_stderr() -> None:
         logger.handlers, logger.propagate = [] if name == "uvicorn.error" else [handler], name == "uvicorn.error"
         logger.setLevel(logging.INFO)
     logging.getLogger("uvicorn.access").disabled = True
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # warns of each malformed form
 
 
 def log(event: str, level: int = logging.INFO, *, error: BaseException | None = None, **fields: Any) -> None:

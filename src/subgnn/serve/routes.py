@@ -23,7 +23,7 @@ from subgnn.serve.limits import JSON, Deadline, Limits, Refusal, encode
 from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, known_nodes, resolve, subgraphs_of
 from subgnn.serve.runs import ServedRun
-from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, accepted_format, answer_table, uploaded_file
+from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, accepted_format, answer_table
 from subgnn.serve.workers import Lane, Lanes, PredictionBatcher, freeze_memory
 from subgnn.versions import __version__
 
@@ -35,7 +35,7 @@ _JSON_TYPE = re.compile(r"\s*application/([^\s;]+\+)?json\s*(;|$)", re.IGNORECAS
 _WARM_UP_SECONDS = 600.0  # that one step may take
 
 _ERRORS = {
-    400: "The body is not valid JSON or not a valid form, or the Host header is not accepted.",
+    400: "The body is not valid JSON, or the Host header is not accepted.",
     401: "The token is missing or wrong.",
     403: "The request comes from another origin.",
     404: "There is no such run.",
@@ -320,10 +320,9 @@ async def predict(request: Request, run: Run, body: schemas.SubgraphsToPredict) 
 
 
 _TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
-_FORM = {"type": "object", "properties": {"file": _TABLE}, "required": ["file"]}
 _TABLE_BODY = {
     "required": True,
-    "content": {"text/csv": {"schema": {"type": "string"}}, "multipart/form-data": {"schema": _FORM}},
+    "content": {"text/csv": {"schema": {"type": "string"}}, "application/octet-stream": {"schema": _TABLE}},
 }
 _TABLE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
@@ -368,9 +367,10 @@ async def table(
         bool, Query(description="In CSV and TSV, put a quote before texts that Excel would take for formulas.")
     ] = False,
 ) -> Any:
-    """Predict the subgraphs of a table, sent as the body or as a file of a form, and answer with a table."""
-    state = state_of(request)
-    body, content_type = await request.body(), request.headers.get("content-type", "")
+    """Predict the subgraphs of a table, which is the body, and answer with a table."""
+    state, body = state_of(request), await request.body()
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        raise Refusal(422, "the table is in a form", hint="send it as the body, as curl --data-binary @FILE does")
     columns = Columns(subgraph=subgraph_column, node=node_column)
     reading = partial(ReadOptions, columns=columns, encoding=encoding, unknown=unknown)
     wanted = PredictOptions(
@@ -379,8 +379,7 @@ async def table(
     form = format or accepted_format(request.headers.get("accept", ""))
 
     def work() -> tuple[bytes, int]:
-        upload = uploaded_file(content_type, body, name)
-        return answer_table(run, upload, reading, form, state.limits, wanted, excel_safe=excel_safe)
+        return answer_table(run, name, body, reading, form, state.limits, wanted, excel_safe=excel_safe)
 
     content, count = await state.lanes.slow.run(work, request.scope["deadline"])
     found = counted(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])

@@ -10,11 +10,9 @@ from typing import Literal
 
 import pyarrow as pa
 from pyarrow import parquet
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import Field, File, create_form_parser
 
 from subgnn.data.formats.format import ReadOptions
-from subgnn.errors import DataError, excerpt
+from subgnn.errors import DataError
 from subgnn.inference.answers import Query
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import coverage_note, prediction_table, to_records
@@ -33,10 +31,8 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
 }
 _MAX_LISTED = 1000
-_MAX_PARTS = 100  # of a form
 _MAX_UNPACKED = 10  # times the limit of a body
 _SPARE_LINES = 1_000  # titles, comments and blank lines
-MAX_PART_HEADER = 4096  # the most bytes in a header of a part of a form
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
@@ -48,36 +44,10 @@ def accepted_format(accept: str) -> AnswerFormat:
     return next((formats[kind] for kind in named if kind in formats), "json")
 
 
-def uploaded_file(content_type: str, body: bytes, name: str) -> tuple[str, bytes]:
-    """Name and content of the first file of a form, or else of the body itself."""
-    if not content_type.lower().startswith("multipart/"):
-        return name, body
-    parts: list[Field | File] = []
-
-    def add(part: Field | File) -> None:
-        parts.append(part)
-        if len(parts) > _MAX_PARTS:
-            raise FormParserError(f"more than {_MAX_PARTS} parts")
-
-    given = {"Content-Type": content_type.encode("latin-1", "replace")}
-    bounds = {"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_HEADER_SIZE": MAX_PART_HEADER}
-    try:
-        parser = create_form_parser(given, add, add, bounds)
-        parser.write(body)
-        parser.finalize()
-    except FormParserError as error:
-        what = f"the form is malformed: {excerpt(str(error))}"
-        raise Refusal(400, what, hint="send it as curl -F does") from None
-    file = next((part for part in parts if isinstance(part, File)), None)
-    if file is None:
-        raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
-    file.file_object.seek(0)
-    return (file.file_name or b"").decode("utf-8", "replace")[:100] or name, file.file_object.read()
-
-
 def answer_table(
     run: ServedRun,
-    upload: tuple[str, bytes],
+    name: str,
+    content: bytes,
     reading: Callable[[], ReadOptions],
     form: AnswerFormat,
     limits: Limits,
@@ -85,10 +55,10 @@ def answer_table(
     *,
     excel_safe: bool = False,
 ) -> tuple[bytes, int]:
-    """The predictions for a table, of which ``upload`` is name and content, encoded, and how many there are."""
+    """The predictions for a table, the content of a file of this name, encoded, and how many there are."""
     notes: list[str] = []
-    _check_upload(upload[1], limits)
-    query = _read(run.predictor, *upload, reading, notes)
+    _check_upload(content, limits)
+    query = _read(run.predictor, name, content, reading, notes)
     matched = query.matched
     refuse_above(limits.table_subgraphs, "the table", len(query), "subgraphs")
     refuse_above(limits.table_nodes, "the table", len(query.members.nodes.values), "nodes")

@@ -34,14 +34,14 @@ async function send(path, options) {
   }
 }
 
-// The answer, or null if a later request replaced this one. A body is sent as JSON; a form as it is.
+// The answer, or null if a later request replaced this one. A body is sent as JSON; a file as it is.
 export async function ask(question, path, body) {
   asking.get(question)?.abort();
   const controller = new AbortController();
   asking.set(question, controller);
   try {
     const options = { signal: controller.signal, method: body === undefined ? "GET" : "POST" };
-    if (body instanceof FormData) options.body = body;
+    if (body instanceof Blob) options.body = body;
     else if (body !== undefined) Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
     const answer = await send(path, options);
     return controller.signal.aborted ? null : answer;

@@ -37,11 +37,10 @@ export function makeUpload({ path, onProblem, onStatus }) {
     event.preventDefault();
     const [file] = byId("file").files;
     if (!file) return;
-    const form = new FormData();
-    form.append("file", file);
+    const query = new URLSearchParams({ format: "json", unknown: byId("drop").checked ? "drop" : "error", name: file.name.slice(-100) });
     panel.setAttribute("aria-busy", "true");
     try {
-      const found = await ask("table", `${path()}/table?format=json&unknown=${byId("drop").checked ? "drop" : "error"}`, form);
+      const found = await ask("table", `${path()}/table?${query}`, file);
       if (found) show(found, file.name);
     } catch (error) {
       onProblem(error);
