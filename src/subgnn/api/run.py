@@ -403,5 +403,4 @@ def embed_subgraphs(
     found = graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)
     query = as_query(subgraphs, found, unknown)
     query.refuse_empty()
-    there = np.flatnonzero(query.matched.nodes.lengths > 0)
-    return vector_frame(fit_without_labels(found, query.matched.nodes.take(there), chosen, seed=seed).predictor, query)
+    return vector_frame(fit_without_labels(found, query.matched.nodes, chosen, seed=seed).predictor, query)

@@ -317,8 +317,7 @@ def write_embeddings_without_labels(
         refuse_existing(model, overwrite=files.overwrite)
     query = files.read(graph)
     query.refuse_empty()
-    there = np.flatnonzero(query.matched.nodes.lengths > 0)
-    fitted = fit_without_labels(graph, query.matched.nodes.take(there), recipe, seed=seed)
+    fitted = fit_without_labels(graph, query.matched.nodes, recipe, seed=seed)
     if model is not None:
         export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
     return _write_vectors(fitted.predictor, query, files, on_progress)

@@ -38,7 +38,15 @@ from subgnn.ragged import Ragged
 from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import task_of
-from subgnn.training.run_dir import CHECKPOINT, as_trained, check_subgraphs, dataset_path, read_trained_on
+from subgnn.training.options import RunOptions
+from subgnn.training.run_dir import (
+    CHECKPOINT,
+    as_trained,
+    check_subgraphs,
+    dataset_path,
+    read_trained_on,
+    result_fields,
+)
 from subgnn.versions import versions
 
 EXPORT = Format(
@@ -320,7 +328,7 @@ def renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
 
 
 def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
-    """Fit a model that computes vectors, but no predictions, to subgraphs without labels, none of them empty."""
+    """Fit a model that computes vectors, but no predictions, to subgraphs without labels; empty ones are left out."""
     model = model_of(recipe)
     if model.vectors_need_labels:
         free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]
@@ -329,34 +337,15 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     graph = graph.undirected()
     check_recipe(recipe, graph)
     check_edges(recipe, graph)
-    known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
+    there = np.flatnonzero(subgraphs.lengths > 0)
+    known = SubgraphSet(subgraphs.take(there), splits=np.zeros(len(there), np.int8))
     import torch
 
     data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=candidate.network.state_dict())
-    result = RunResult(
-        run="",
-        dataset="",
-        source="",
-        split="stored",
-        recipe=recipe.name,
-        method=recipe.method,
-        seed=seed,
-        task=known.task,
-        fitted_to=("train",),
-        unused=(),
-        selected_epoch=0,
-        epochs=1,
-        val={},
-        test={},
-        intervals={},
-        published={},
-        seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0),
-        peak_memory_mb=0.0,
-        device="cpu",
-        devices=1,
-        versions=versions(),
-        date="",
-    )
+    facts = result_fields(RunOptions(recipe=recipe, out=Path(), seed=seed), Dataset("", graph, known), "cpu")
+    scores: dict[str, Any] = {"val": {}, "test": {}, "intervals": {}}
+    seconds = Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0)
+    result = RunResult(**(facts | scores | {"run": ""}), selected_epoch=0, epochs=1, seconds=seconds)
     return OpenedRun(Predictor(checkpoint, graph), result)

@@ -12,6 +12,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
 COLOURS = 8  # colours of groups: c0 to c7 in the style sheet
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Mark:
     title: str
     style: Style = Style("point")
     size: float = 3.5
-    x_range: tuple[float, float] | None = None
-    y_range: tuple[float, float] | None = None
+    x_range: Range | None = None
+    y_range: Range | None = None
     label: str = ""
 
 
@@ -105,15 +106,7 @@ class Axes:
         return max(self.y.begin, self.y.end)
 
 
-def number_axes(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    x_label: str,
-    y_label: str,
-    *,
-    log: bool = False,
-    log_x: bool = False,
-) -> Axes:
+def number_axes(x: Range, y: Range, x_label: str, y_label: str, *, log: bool = False, log_x: bool = False) -> Axes:
     """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic, ``log_x`` the x axis."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
     y_ticks = _numbers(up)
@@ -121,7 +114,7 @@ def number_axes(
     return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=_numbers(along), y_ticks=y_ticks)
 
 
-def row_axes(names: Sequence[str], x: tuple[float, float], x_label: str, *, names_above: bool = False) -> Axes:
+def row_axes(names: Sequence[str], x: Range, x_label: str, *, names_above: bool = False) -> Axes:
     """Axes with a row for each name; row i lies between y = i and y = i + 1."""
     rows, step = max(1, len(names)), 40 if names_above else 22
     beside = 16 if names_above else 12 + _LETTER * max((len(name) for name in names), default=0)
@@ -176,7 +169,7 @@ def group_style(group: int) -> Style:
     return Style(f"c{group % COLOURS} edge-mark", _SHAPES[group % len(_SHAPES)])
 
 
-def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:
+def padded_range(values: Iterable[float], *, zero: bool = False) -> Range:
     """A range around the values with some padding; with ``zero``, it starts at 0 unless a value is negative."""
     found = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
     low, high = min(found), max(found)

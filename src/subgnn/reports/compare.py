@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -87,11 +88,8 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
 
 
 def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[ComparedRun]]:
-    """Group runs by dataset and metric."""
-    groups: dict[tuple[str, str], list[ComparedRun]] = {}
-    for run in runs:
-        groups.setdefault((run.result.dataset, run.result.headline), []).append(run)
-    return groups
+    """Group runs, in the order of :func:`read_runs`, by dataset and metric."""
+    return {key: list(some) for key, some in groupby(runs, lambda run: (run.result.dataset, run.result.headline))}
 
 
 def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, overwrite: bool = False) -> None:
