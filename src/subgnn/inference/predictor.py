@@ -178,9 +178,7 @@ class Predictor:
 
     def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
         """Subgraphs measured against anchors, for a model with channels."""
-        if not isinstance(self.fitted, FittedChannelModel):
-            raise TypeError("a model without channels has no anchors")
-        return cast("MeasuredForNetworks", self.fitted.measured(subgraphs))
+        return cast("MeasuredForNetworks", cast(FittedChannelModel, self.fitted).measured(subgraphs))
 
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
         """The reference of explanations: the mean vector of subgraphs, by each network with channels.

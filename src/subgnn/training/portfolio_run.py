@@ -105,9 +105,7 @@ class _Ensemble:
 
     def only(self, names: Sequence[str]) -> _Ensemble:
         """The ensemble of some of its members, calibrated anew; the same if these are all of them."""
-        kept = np.array(
-            [w if row.name in names else 0.0 for row, w in zip(self.rows, self.choice.weights, strict=True)]
-        )
+        kept = np.where([row.name in names for row in self.rows], self.choice.weights, 0.0)
         if not kept.any() or (kept == self.choice.weights).all():
             return self
         weights = kept / kept.sum()
@@ -146,13 +144,10 @@ class _Training:
             on_change=self.report,
             interrupted=lambda: interrupt.pressed,
         )
+        self._recipe = {one.name: one.recipe for one in recipe.auto.candidates}
         self._scored: dict[tuple[str, int], dict[str, float | None]] = {}
         self._chosen: dict[tuple[tuple[str, int], ...], Choice] = {}
         self._shown = 0.0
-
-    @property
-    def _recipe(self) -> dict[str, str]:
-        return {one.name: one.recipe for one in self.options.recipe.auto.candidates}
 
     @property
     def finished(self) -> list[Entry]:
@@ -178,14 +173,12 @@ class _Training:
     def _judge_by_some(self) -> None:
         """Without time for all folds, judge candidates by the subgraphs of the first; without any, guess a constant."""
         begun = [row for row in self.rows if (0, 0) in row.folds]
-        rows = np.arange(len(self.pool.judged))
-        if begun:
-            rows = self.search.predicted(begun[0], 1)[0]
-            for row in begun:
-                row.predictions, row.note = self.search.predicted(row, 1)[1][None], row.dropped
-                row.dropped = ""
-        else:
+        if not begun:
             self.rows.insert(0, self._constant())
+            return
+        rows = self.search.predicted(begun[0], 1)[0]
+        for row in begun:
+            row.predictions, row.note, row.dropped = self.search.predicted(row, 1)[1][None], row.dropped, ""
         self.pool = replace(self.pool, judged=self.pool.judged[rows])
         self.scores = replace(self.scores, pool=self.pool)
         self._scored.clear()
@@ -340,9 +333,8 @@ class _Training:
         if found is None:
             row.note = "no time for the final fit"
             return None
-        sample = (
-            f" of a sample of {len(self.pool.dataset.subgraphs):,}" if self.pool.dataset is not self.pool.given else ""
-        )
+        count, sampled = len(self.pool.dataset.subgraphs), self.pool.dataset is not self.pool.given
+        sample = f" of a sample of {count:,}" if sampled else ""
         row.note = f"fitted to all folds but one{sample}: no time for the final fit"
         tables = {} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors}
         given, context = self.pool.given, LoadContext(torch.device("cpu"), tables=tables)
@@ -402,9 +394,8 @@ class _Training:
             for row in self.rows
             if row.recipe.method != _CONSTANT
         ]
-        return tuple(
-            sorted([constant, *rows], key=lambda row: -np.inf if row.score is None else row.score, reverse=True)
-        )
+        rows.insert(0, constant)
+        return tuple(sorted(rows, key=lambda row: -np.inf if row.score is None else row.score, reverse=True))
 
     def report(self, doing: str) -> None:
         """Show the leaderboard so far, but not all the time."""

@@ -30,7 +30,6 @@ from subgnn.training.fits import Entry, FitJob, Fits, Fold, vectors_key
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 _END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
-OUT_OF_TIME = "stopped: out of time"
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ class Search:
             some = [entry for entry in judged if repeat < entry.repeats]
             self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
         for entry in self._open():
-            entry.leave_out("interrupted" if self.interrupted() else OUT_OF_TIME)
+            entry.leave_out("interrupted" if self.interrupted() else "stopped: out of time")
 
     def reserve(self) -> float:
         """Seconds kept for the end of the run, and to fit the members of the answer again."""
