@@ -96,7 +96,7 @@ def scores(dataset: Dataset, recipe: str, share: float, seed: int, *, later_shar
         path = out / "more.parquet"
         if number:
             _write(later, whole, path)
-        update_run(out / "run", whole, out / "updated", subgraphs=path if number else None, report=False)
+        update_run(out / "run", whole, out / "updated", subgraphs=path if number else None)
         found["update"] = _score(open_run(out / "updated").predictor, test, len(test))
         labelled = joined(back.subgraphs(some), later) if number else back.subgraphs(some)
         scratch = subgnn.train(

@@ -68,7 +68,7 @@ def test_an_update_keeps_the_members_and_knows_the_new_class(grown):
     (grown / "members.csv").unlink()
     with pytest.raises(DataError, match="exists already"):
         update_run(grown / "run", grown / "grown.csv", out)
-    again = update_run(grown / "run", grown / "grown.csv", grown / "again", report=False)
+    again = update_run(grown / "run", grown / "grown.csv", grown / "again")
     assert again.updated_from is not None
 
 

@@ -44,7 +44,6 @@ def update_run(
     device: str = "auto",
     callbacks: Callbacks = NO_CALLBACKS,
     on_note: Callable[[str], None] = ignore,
-    report: bool = True,
 ) -> RunResult:
     """Fit a run again on a grown graph, into a folder with a copy of the data, and compare held-out scores."""
     if run.is_file():
@@ -82,8 +81,7 @@ def update_run(
     )
     found = replace(found, updated_from=_compared(run, before, match, known, new, out))
     found.save(out)
-    if report:
-        write_run_page(dataset, out, None)
+    write_run_page(dataset, out, None)
     return found
 
 

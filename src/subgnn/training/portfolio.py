@@ -190,31 +190,28 @@ def learning_curve(
     ``full`` are the members' mean out-of-fold predictions by weight, of the first repeat (n, outputs).
     """
     pool = scores.pool
-    plans, jobs = pool.folds(0, folds), list[Job]()
-    for share in SHARES:
-        for i, splits in enumerate(plans):
-            part = part_of(pool, splits, share, f"learning curve/{i}")
-            jobs += [(entry, part) for entry, _ in members]
-    found = iter(zip(jobs, fit_many(jobs), strict=True))
+    plans = pool.folds(0, folds)
+    parts = [
+        [part_of(pool, splits, share, f"learning curve/{i}") for i, splits in enumerate(plans)] for share in SHARES
+    ]
+    found = iter(fit_many([(entry, part) for row in parts for part in row for entry, _ in members]))
     curves: list[tuple[float, Floats]] = []
-    for _ in SHARES:
-        mixed, labels, whole = np.zeros_like(full), 0, True
+    for row in parts:
+        mixed, whole = np.zeros_like(full), True
         for splits in plans:
+            places = np.searchsorted(pool.judged, np.flatnonzero(splits == HELD_OUT))
             for _, weight in members:
-                (_, part), predictions = next(found)
+                predictions = next(found)
                 whole &= predictions is not None
                 if predictions is not None:
-                    mixed[np.searchsorted(pool.judged, np.flatnonzero(splits == HELD_OUT))] += weight * predictions
-            labels += int((part < HELD_OUT).sum())
-        curves += [(labels / len(plans), mixed)] if whole else []
+                    mixed[places] += weight * predictions
+        curves += [(float(np.mean([(part < HELD_OUT).sum() for part in row])), mixed)] if whole else []
     if not whole:
         return None
     curves.append((float(np.mean([(splits < HELD_OUT).sum() for splits in plans])), full))
     # mypy does not know that predictions have a score and its interval.
-    described: list[Any] = [scores.of(mixed[None]) for _, mixed in curves]
-    points = tuple(
-        LearningPoint(subgraphs=round(labels), **one) for (labels, _), one in zip(curves, described, strict=True)
-    )
+    described: list[Any] = [(labels, scores.of(mixed[None])) for labels, mixed in curves]
+    points = tuple(LearningPoint(subgraphs=round(labels), **one) for labels, one in described)
     low, high = scores.lead(curves[-1][1][None], curves[-2][1][None])
     before, after = points[-2:]
     gain = after.score - before.score
