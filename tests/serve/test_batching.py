@@ -12,7 +12,7 @@ from subgnn.inference.options import PredictOptions
 from subgnn.serve.limits import Deadline, Limits, Refusal
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import subgraphs_of
-from subgnn.serve.workers import Lane, PredictionBatcher
+from subgnn.serve.workers import Lane, PredictionBatcher, SmallRequest
 from tests.serve.examples import served
 
 _OPTIONS = PredictOptions()
@@ -39,8 +39,8 @@ def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None
         tasks = []
         for i, rows in enumerate(requests):
             deadline = deadlines[i] if deadlines else Deadline.after(60)
-            coming = batcher.answer(rows, options, nodes=sum(map(len, rows)), lane=lane, deadline=deadline)
-            tasks.append(asyncio.create_task(coming))
+            small = SmallRequest(rows, sum(map(len, rows)), drop=False, options=options, deadline=deadline)
+            tasks.append(asyncio.create_task(batcher.answer(small, lane)))
         await asyncio.sleep(0.05)
         gate.set()
         await held

@@ -24,7 +24,7 @@ from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, known_nodes, resolve, subgraphs_of
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, accepted_format, answer_table
-from subgnn.serve.workers import Lane, Lanes, PredictionBatcher, freeze_memory
+from subgnn.serve.workers import Lane, Lanes, PredictionBatcher, SmallRequest, freeze_memory
 from subgnn.versions import __version__
 
 SMALL_BODY = 16_384
@@ -224,7 +224,7 @@ async def answer_together(
     request: Request, run: ServedRun, body: schemas.Subgraphs, options: PredictOptions | None = None
 ) -> Response:
     """Predict subgraphs, or without options compute their vectors; a few together with those of other requests."""
-    state, deadline, rows, drop = state_of(request), request.scope["deadline"], body.subgraphs, body.unknown == "drop"
+    state, rows, drop = state_of(request), body.subgraphs, body.unknown == "drop"
     size = check_size(rows, state.limits)
     lane = lane_for(request, size)
     if lane is not state.lanes.quick:
@@ -233,8 +233,8 @@ async def answer_together(
             return run.predict_or_embed(rows, *subgraphs_of(run.index, rows, drop=drop), options)
 
         return await answer(request, run, work, lane=lane, subgraphs=len(rows))
-    batcher = state.batchers[run.name]
-    content = await batcher.answer(rows, options, nodes=size, lane=lane, deadline=deadline, drop=drop)
+    small = SmallRequest(rows, size, drop, options, request.scope["deadline"])
+    content = await state.batchers[run.name].answer(small, lane)
     return counted(request, run, content, subgraphs=len(rows))
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
@@ -134,10 +134,10 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    """A waiting request: its subgraphs, their number of nodes, whether to drop unknown ones, and its answer.
+class SmallRequest:
+    """A request for predictions, or without options for vectors.
 
-    It asks for predictions, or without options for vectors.
+    It has subgraphs, their number of nodes, whether to drop unknown ones, and an answer in the running event loop.
     """
 
     rows: Sequence[Sequence[int | str]]
@@ -145,7 +145,7 @@ class _Waiting:
     drop: bool
     options: PredictOptions | None
     deadline: Deadline
-    answer: asyncio.Future[bytes]
+    answer: asyncio.Future[bytes] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 _Settled = list[tuple[asyncio.Future[bytes], bytes | Exception]]
@@ -161,29 +161,18 @@ class PredictionBatcher:
 
     def __init__(self, run: ServedRun, limits: Limits) -> None:
         self._run, self._limits = run, limits
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[SmallRequest] = deque()
         self._lock = threading.Lock()
         self._coming = 0  # jobs that have not begun; more where more waits, as other work has a job for each request
 
-    async def answer(
-        self,
-        rows: Sequence[Sequence[int | str]],
-        options: PredictOptions | None,
-        *,
-        nodes: int,
-        lane: Lane,
-        deadline: Deadline,
-        drop: bool = False,
-    ) -> bytes:
-        """The answer to one request: predictions, or without options vectors."""
-        loop = asyncio.get_running_loop()
+    async def answer(self, waiting: SmallRequest, lane: Lane) -> bytes:
+        """The answer to one request, once a thread of the lane has computed it."""
         lane.enter()
         try:
-            waiting = _Waiting(rows, nodes, drop, options, deadline, loop.create_future())
             with self._lock:  # a thread may be counting those that wait
                 self._queue.append(waiting)
-            self._submit(lane, loop)
-            return await lane.answer(waiting.answer, deadline)
+            self._submit(lane, asyncio.get_running_loop())
+            return await lane.answer(waiting.answer, waiting.deadline)
         finally:
             lane.leave()
 
@@ -197,7 +186,7 @@ class PredictionBatcher:
 
     def _answer_some(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
         """Answer the longest-waiting requests, together no larger than a quick request; those given up are dropped."""
-        batch: list[_Waiting] = []
+        batch: list[SmallRequest] = []
         settled: _Settled = []
         nodes = subgraphs = 0
         with self._lock:
@@ -226,7 +215,7 @@ class PredictionBatcher:
                 CURRENT.reset(token)
                 loop.call_soon_threadsafe(_settle, settled)
 
-    def _answers(self, batch: list[_Waiting]) -> _Settled:
+    def _answers(self, batch: list[SmallRequest]) -> _Settled:
         """Answer requests together or, if that fails, one by one, so that one failure does not spoil the others."""
         try:
             return self._answer(batch)
@@ -235,9 +224,9 @@ class PredictionBatcher:
                 return [(batch[0].answer, error)]
             return [found for waiting in batch for found in self._answers([waiting])]
 
-    def _answer(self, batch: list[_Waiting]) -> _Settled:
+    def _answer(self, batch: list[SmallRequest]) -> _Settled:
         settled: _Settled = []
-        groups: dict[PredictOptions | None, list[tuple[_Waiting, Ragged, list[list[str]]]]] = {}
+        groups: dict[PredictOptions | None, list[tuple[SmallRequest, Ragged, list[list[str]]]]] = {}
         for waiting in batch:
             try:
                 rows, dropped = subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)
