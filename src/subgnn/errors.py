@@ -83,8 +83,8 @@ def extra_package(package: str, *, extra: str, feature: str) -> Iterator[None]:
     """Import an optional package in this block; :class:`MissingExtra` if it is not installed."""
     try:
         yield
-    except ImportError:
-        raise MissingExtra(package, extra=extra, feature=feature) from None
+    except ImportError as error:
+        raise MissingExtra(error.name or package, extra=extra, feature=feature) from None
 
 
 class DataWarning(UserWarning):

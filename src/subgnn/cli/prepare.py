@@ -245,13 +245,11 @@ def tune_recipe(
     with extra_package("optuna", extra="tune", feature="tune"):
         import optuna  # noqa: F401
     from subgnn.data.formats import read_dataset
-    from subgnn.lab.tuning.tune import find_space
+    from subgnn.lab.tuning.tune import find_space, tune
     from subgnn.models.recipes import find_recipe
 
     chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
-    from subgnn.lab.tuning.tune import tune
-
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar() as bar:
         found = tune(dataset, chosen, out, space=wanted, on_progress=bar.prepare, **asdict(options))

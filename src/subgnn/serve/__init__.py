@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from subgnn.errors import MissingExtra, UserError
+from subgnn.errors import UserError, extra_package
 from subgnn.parallel.progress import ignore
 from subgnn.result import read_result
 
@@ -41,12 +41,10 @@ def serve(
     for _, path in named_runs(runs):
         if not path.is_file():
             read_result(path)  # refuses what is not a run before torch is imported
-    try:
+    with extra_package("fastapi", extra="serve", feature="subgnn serve"):
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(error.name or "fastapi", extra="serve", feature="subgnn serve") from None
     from subgnn.serve.app import AccessRules, create_app, read_token
     from subgnn.serve.limits import Limits
     from subgnn.serve.runs import ServedRun, open_runs
