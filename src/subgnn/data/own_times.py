@@ -50,13 +50,10 @@ def at_own_times(
 ) -> T:
     """Compute something of subgraphs, each on the graph at its time; ``join`` puts parts into the given order."""
     times = times_of(nodes)
-    if times is None or graph.times is None:
-        return compute(graph, Ragged(nodes.values, nodes.offsets) if times is not None else nodes)
+    if times is None or graph.times is None or not len(times):
+        return compute(graph, nodes if times is None else Ragged(nodes.values, nodes.offsets))
     order = np.argsort(times, kind="stable")
-    cuts = np.flatnonzero(np.diff(times[order])) + 1
-    parts = [rows for rows in np.split(order, cuts) if len(rows)]
-    if not parts:
-        return compute(graph, Ragged(nodes.values, nodes.offsets))
+    parts = np.split(order, np.flatnonzero(np.diff(times[order])) + 1)
     found = [compute(_until(graph, float(times[rows[0]])), Ragged.take(nodes, rows)) for rows in parts]
     return found[0] if len(found) == 1 else join(found, np.argsort(order, kind="stable"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -364,7 +365,6 @@ def _classes(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
 
 Keys = NDArray[np.int64]
 """(n, 3): a key of the nodes, a key of the label, and the split of each subgraph."""
-_MIX = np.array([1, 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9], np.int64)  # odd numbers, by which columns are added up
 
 
 def subgraph_keys(subgraphs: SubgraphSet) -> Keys:
@@ -389,10 +389,8 @@ def changes(then: Keys, now: Keys) -> list[str]:
         return []
 
     def gone(columns: list[int], before: Keys, after: Keys) -> int:
-        keys = np.concatenate([before, after])[:, columns] @ _MIX[columns]  # one key for the row, which wraps around
-        place = np.unique(keys, return_inverse=True)[1]
-        old, new = (np.bincount(part, minlength=len(keys)) for part in (place[: len(before)], place[len(before) :]))
-        return int(np.maximum(old - new, 0).sum())
+        old, new = (Counter(map(tuple, keys[:, columns].tolist())) for keys in (before, after))
+        return (old - new).total()
 
     missing = gone([0], then, now)
     counts = {

@@ -183,8 +183,7 @@ def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
 
 def time_text(time: float) -> str:
     """A time for messages: the number, and the date if it counts seconds since 1970, as ``1709251200 (2024-03-01)``."""
-    number = time.item() if isinstance(time, np.generic) else time
-    if not _DATES[0] <= number < _DATES[1]:
-        return repr(number)
-    date = datetime.fromtimestamp(number, UTC).replace(tzinfo=None)
-    return f"{number!r} ({date.isoformat().removesuffix('T00:00:00')})"
+    if not _DATES[0] <= time < _DATES[1]:
+        return repr(time)
+    date = datetime.fromtimestamp(time, UTC).replace(tzinfo=None)
+    return f"{time!r} ({date.isoformat().removesuffix('T00:00:00')})"

@@ -184,11 +184,8 @@ class _FolderReader:
             hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
             raise DataError(f"node {node} is not in the graph", where=f"{path}:{line}", hint=hint)
         attributes = find_file(folder, EDGE_ATTRIBUTES)
-        if attributes is None:
-            return edges
-        if not isinstance(edges, EdgeList):
-            raise DataError("types and times of edges are read into memory, not staged on disk", where=str(attributes))
-        return _with_attributes(edges, attributes)
+        # Edges that have attributes are not staged on disk.
+        return edges if attributes is None or isinstance(edges, EdgeStore) else _with_attributes(edges, attributes)
 
     def _read_features(self) -> NDArray[Any] | None:
         path = self.folder / FEATURES
