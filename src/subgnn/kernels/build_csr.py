@@ -57,18 +57,13 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
 
 
-def entries_at(offsets: Array, neighbors: Array, values: Array, tails: Array, heads: Array) -> Array:
-    """The value of the entry of each edge; 0 if the rows do not have it."""
-    shape = len(offsets) - 1, 2**31 - 1
-    rows = scipy.sparse.csr_array((values, neighbors, offsets), shape=shape)
-    return np.asarray(rows[tails, heads]) if len(tails) else values[:0]
-
-
 def other_weights(
     rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array
 ) -> tuple[int, tuple[int, int, float, float]]:
     """How many edges have other weights than their pairs in ``rows``; and of the first, its ends and both weights."""
-    kept = entries_at(*rows, tails, heads)
+    offsets, neighbors, values = rows
+    matrix = scipy.sparse.csr_array((values, neighbors, offsets), shape=(len(offsets) - 1, 2**31 - 1))
+    kept = np.asarray(matrix[tails, heads]) if len(tails) else values[:0]
     others = np.flatnonzero(kept != weights)
     first = others[0] if len(others) else 0
     return len(others), (int(tails[first]), int(heads[first]), float(kept[first]), float(weights[first]))
