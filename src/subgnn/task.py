@@ -23,7 +23,6 @@ values in different ways ask these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -64,7 +63,6 @@ def f1_score(hits: Tensor, total: Tensor) -> Tensor:
     return 2 * hits.double() / total.clamp(min=1)
 
 
-@dataclass(frozen=True, slots=True)
 class Task:
     """Subgraphs without labels, and what all tasks share."""
 
@@ -246,7 +244,6 @@ class Task:
         return TypeError(f"subgraphs of the task {self.name} have no {what}")
 
 
-@dataclass(frozen=True, slots=True)
 class MultiClass(Task):
     """One of several classes."""
 
@@ -283,7 +280,7 @@ class MultiClass(Task):
 
     def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
         # Of outputs, since their probabilities may be rounded to the same number.
-        return Task.predictions(self, outputs, thresholds) if np.ndim(thresholds) else outputs.argmax(dim=1)
+        return super().predictions(outputs, thresholds) if np.ndim(thresholds) else outputs.argmax(dim=1)
 
     def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
         truth = targets.long()
@@ -311,7 +308,6 @@ class MultiClass(Task):
         return np.asarray(len(targets) / (len(counts) * counts))
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(MultiClass):
     """One of two classes, of which the rarer is the positive one."""
 
@@ -332,7 +328,6 @@ class Binary(MultiClass):
         return "auprc" if 0 < rarer < RARE * len(targets) else self.headline
 
 
-@dataclass(frozen=True, slots=True)
 class MultiLabel(Task):
     """Any number of labels."""
 
@@ -418,7 +413,6 @@ class MultiLabel(Task):
         return np.asarray((len(targets) - positive) / positive)
 
 
-@dataclass(frozen=True, slots=True)
 class Regression(Task):
     """A real value."""
 
