@@ -82,7 +82,7 @@ class Task:
         return self.one_class or self.several
 
     def num_outputs(self, classes: int) -> int:
-        return classes
+        return 1 if self.real else classes
 
     def indicators(self, targets: NDArray[Any], outputs: int) -> Scores:
         """Targets as columns (n, outputs): 1 for a class or label that a subgraph has, else 0; or values."""
@@ -98,7 +98,7 @@ class Task:
 
     def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         """The names of the columns of scores: the classes, or ``value``."""
-        return classes
+        return (self.word,) if self.real else classes
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         """Cross entropy; for multi-label, binary cross entropy on logits; for regression, squared error.
@@ -423,14 +423,8 @@ class Regression(Task):
     word: ClassVar[str] = "value"
     constant_word: ClassVar[str] = "mean"
 
-    def num_outputs(self, classes: int) -> int:
-        return 1
-
     def names(self, target: NDArray[Any], classes: Sequence[str]) -> list[str]:
         return [f"{float(target):.6g}"]
-
-    def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
-        return (self.word,)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         from torch.nn import functional

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
@@ -23,30 +23,21 @@ Unknown = Literal["error", "drop"]
 _SHOWN = 12
 
 
-class _Role(NamedTuple):
-    """What a column may hold: its name in messages, the option that names it, and likely titles, the best first."""
-
-    noun: str
-    option: str
-    likely: tuple[str, ...]
-
-
 with (Path(__file__).parent / "columns.tsv").open(encoding="utf-8", newline="") as _file:
-    _ROLES = {
-        row["role"]: _Role(row["noun"], row["option"], tuple(row["titles"].split()))
-        for row in csv.DictReader(_file, delimiter="\t")
-    }
-_PAIRS = tuple(zip(_ROLES["source"].likely, _ROLES["target"].likely, strict=True))
+    _ROLES = {row["role"]: row for row in csv.DictReader(_file, delimiter="\t")}
+"""What a column may hold: its ``noun`` in messages, the ``option`` that names it, and likely ``titles``."""
+_LIKELY = {role: tuple(row["titles"].split()) for role, row in _ROLES.items()}  # the best first
+_PAIRS = tuple(zip(_LIKELY["source"], _LIKELY["target"], strict=True))
 _NODE_WORDS = {
     word
     for role in ("source", "target", "node", "node_id")
-    for title in (*_ROLES[role].likely, "partner", "ensembl")
+    for title in (*_LIKELY[role], "partner", "ensembl")
     for word in title.split("_")
     if len(word) > 1
 }
 
 
-COLUMN_OPTIONS = {role: one.option.removeprefix("--").replace("-", "_") for role, one in _ROLES.items() if one.option}
+COLUMN_OPTIONS = {role: row["option"][2:].replace("-", "_") for role, row in _ROLES.items() if row["option"]}
 """The option that names the column of a role, as a keyword."""
 
 
@@ -107,20 +98,20 @@ def _plain(title: str) -> str:
 def likely_title(titles: Sequence[str], role: str) -> str | None:
     """The most likely of these titles for a role; None if there is none."""
     known = {_plain(title): title for title in reversed(titles)}
-    return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
+    return next((known[likely] for likely in _LIKELY[role] if likely in known), None)
 
 
 def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:
     """The options that name these columns."""
     quoted = [title if re.fullmatch(r"[\w.-]+", title) else f'"{title}"' for title in titles]
-    return " ".join(f"{_ROLES[role].option} {title}" for role, title in zip(roles, quoted, strict=True))
+    return " ".join(f"{_ROLES[role]['option']} {title}" for role, title in zip(roles, quoted, strict=True))
 
 
 def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
     """The error for roles without a column: the options that would name columns of the table that are not ``taken``."""
     free = [title for title in titles if title not in taken]
     options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
-    nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
+    nouns = " and ".join(f"{_ROLES[role]['noun']}s" for role in roles)
     what = f"which column holds the {nouns}? its columns are {_listed(titles)}"
     return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
 
@@ -137,9 +128,9 @@ def unused_columns(where: str, titles: Sequence[str], role: str = "") -> str:
 
 def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
-    if all(_plain(title) in (role, _ROLES[role].noun) for role, title in found.items()):
+    if all(_plain(title) in (role, _ROLES[role]["noun"]) for role, title in found.items()):
         return ""
-    parts = ", ".join(f"{_ROLES[role].noun} from '{title}'" for role, title in found.items())
+    parts = ", ".join(f"{_ROLES[role]['noun']} from '{title}'" for role, title in found.items())
     return f"{table.where}: {parts}"
 
 
