@@ -17,7 +17,7 @@ def full() -> RunResult:
     row = Candidate(name="bag", recipe="bag", score=0.5, low=None, high=None, seconds=1, weight=1, note="")
     chosen = count_alerts(0.25, np.array([0.5, 0.5, 0.0], np.float32), np.array([1, 0, 1]))
     label = LabelAlerts(label="a", threshold=0.25, reached=True, chosen=chosen)
-    decision = Decision("f1", "validation", (label,))
+    decision = Decision(aim="f1", chosen_on="validation", labels=(label,))
     return result(
         val={"loss": 1.5, "r2": -0.5},
         intervals={"val": (-0.5, 0.5)},

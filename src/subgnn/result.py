@@ -218,24 +218,25 @@ class RunResult:
         return "out of fold" if split == "val" and self.is_portfolio else split
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = _plain(self)
+        found: dict[str, Any] = plain_values(self)
         return found
 
     def save(self, folder: Path) -> None:
         write_json(self.to_json(), folder / RESULTS)
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """A result, or a part of it, as values that JSON can hold, without fields that have their defaults."""
     if is_dataclass(value):
         found = {}
         for one in fields(value):
             item = getattr(value, one.name)
             if item != (one.default if one.default_factory is MISSING else one.default_factory()):
-                found[one.name] = _plain(item)
+                found[one.name] = plain_values(item)
         return found
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: plain_values(item) for key, item in value.items()}
+    return [plain_values(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def parse_result(content: Any, where: str, again: str) -> RunResult:

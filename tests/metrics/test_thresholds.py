@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from subgnn.errors import UserError
 from subgnn.metrics.thresholds import Aim, Decision, choose_threshold, count_alerts, threshold_notes
-from subgnn.result import Alerts
+from subgnn.result import Alerts, plain_values
 from subgnn.task import task_of
 
 AIMS = ["precision=0.9", "precision=0.5", "precision=1", "recall=0.8", "recall=1", "f1"]
@@ -82,7 +82,7 @@ def test_decisions_of_two_classes(positive):
     assert (found == positive).sum() == 1 or decision.labels[0].chosen.alerts == (found == positive).sum()
     (counts,) = decision.counts(scores, targets, ("no", "yes"))
     assert counts == decision.labels[0].chosen
-    again = Decision.from_json(json.loads(json.dumps(decision.to_json())), ("no", "yes"), "binary")
+    again = Decision.from_json(json.loads(json.dumps(plain_values(decision))), ("no", "yes"), "binary")
     assert again == decision
     assert decision.report(test=[counts]).labels[0].test.precision == 1
 
@@ -97,7 +97,7 @@ def test_decisions_of_labels():
     assert threshold_notes(decision.report()) == [
         "b: no threshold reaches precision=0.9 out of fold (no subgraph has this label there); 0.5 is kept"
     ]
-    assert Decision.from_json(decision.to_json(), ("a", "b"), "multi-label") == decision
+    assert Decision.from_json(plain_values(decision), ("a", "b"), "multi-label") == decision
     report = decision.report().labels[1].chosen
     assert (report.recall, report.precision) == (None, 0)
 
@@ -114,7 +114,7 @@ def test_an_aim_that_cannot_be_reached_is_not_applied():
         "yes: no threshold reaches precision=0.9 on validation "
         "(the highest precision is 0.667, with a recall of 1.000); 0.5 is kept"
     ]
-    assert Decision.from_json(json.loads(json.dumps(decision.to_json())), ("no", "yes"), "binary") == decision
+    assert Decision.from_json(json.loads(json.dumps(plain_values(decision))), ("no", "yes"), "binary") == decision
 
 
 ODD = {"label": "x", "threshold": 0.5, "reached": True, "chosen": {}}
@@ -122,7 +122,7 @@ ODD = {"label": "x", "threshold": 0.5, "reached": True, "chosen": {}}
 
 @pytest.mark.parametrize("change", [{"labels": []}, {"aim": "x"}, {"labels": [ODD]}, {"aim": 3}])
 def test_decisions_that_do_not_fit_are_refused(change):
-    chosen = {"alerts": 1.0, "hits": 1.0, "positives": 1.0, "subgraphs": 1}
+    chosen = plain_values(count_alerts(0.5, np.ones(1, np.float32), np.ones(1)))
     content = {"aim": "f1", "chosen_on": "validation"}
     content["labels"] = [{"label": "no", "threshold": 0.5, "reached": True, "chosen": chosen}]
     assert Decision.from_json(content, ("no", "yes"), "binary").labels[0].threshold == 0.5

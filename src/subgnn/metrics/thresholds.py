@@ -8,13 +8,13 @@ divided. Where no threshold reaches a precision, one half is kept.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.config.files import parse_table
 from subgnn.errors import UserError, excerpt
 from subgnn.metrics.significance import wilson
 from subgnn.ranking import alerts_by_score
@@ -24,7 +24,6 @@ from subgnn.task import TaskName, Thresholds, task_of
 NONE = "none"  # no aim: the likelier class, and labels above one half
 _WHERE = "--threshold"
 _BELOW = -(2.0**-10)
-_COUNTS = ("alerts", "hits", "positives", "subgraphs")
 _COST = re.compile(r"cost=(fp|fn):(\S+?),\s*(?!\1)(fp|fn):(\S+)")
 
 
@@ -77,21 +76,18 @@ def _last_of_highest(first: NDArray[Any], second: NDArray[Any]) -> int:
 
 
 def count_alerts(threshold: float, scores: NDArray[Any], truth: NDArray[Any]) -> Alerts:
-    """What a threshold gives for scores (n,), or the means for those of repeats (repeats, n)."""
-    alerts = scores > np.float32(threshold)
-    times = 1 if scores.ndim == 1 else len(scores)
-    hits = float((alerts & (truth > 0)).sum()) / times
-    return _alerts(float(alerts.sum()) / times, hits, float((truth > 0).sum()), len(truth))
+    """What a threshold gives for scores (n,), or the means for those of repeats (repeats, n).
 
-
-def _alerts(alerts: float, hits: float, positives: float, subgraphs: int) -> Alerts:
-    """With precision, its 95 % interval and recall; None for what is undefined."""
-    precision = hits / alerts if alerts else None
+    With the 95 % interval of precision; None for what is undefined.
+    """
+    above, times = scores > np.float32(threshold), 1 if scores.ndim == 1 else len(scores)
+    alerts, hits = float(above.sum()) / times, float((above & (truth > 0)).sum()) / times
+    positives, precision = float((truth > 0).sum()), hits / alerts if alerts else None
     return Alerts(
         alerts=alerts,
         hits=hits,
         positives=positives,
-        subgraphs=subgraphs,
+        subgraphs=len(truth),
         precision=precision,
         precision_interval=None if precision is None else wilson(precision, round(max(1, alerts))),
         recall=hits / positives if positives else None,
@@ -115,13 +111,10 @@ def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tup
     return float(halfway if halfway < upper else lower), reached
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Thresholds for an aim, of the positive of two classes or of all labels, and the data they were chosen on."""
+class Decision(ThresholdReport):
+    """Thresholds as a model has them, of the positive of two classes or of all labels; ``chosen`` has their effects."""
 
-    aim: str
-    chosen_on: str
-    labels: tuple[LabelAlerts, ...]
+    __slots__ = ()
 
     @classmethod
     def choose(
@@ -148,7 +141,7 @@ class Decision:
             if not reached:
                 one = replace(one, threshold=0.5, chosen=count_alerts(0.5, own, truth), nearest=nearest)
             found.append(one)
-        return cls(aim, chosen_on, tuple(found))
+        return cls(aim=aim, chosen_on=chosen_on, labels=tuple(found))
 
     def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
         """As :func:`~subgnn.task.Task.decide` takes them (classes,)."""
@@ -172,38 +165,20 @@ class Decision:
             labels.append(replace(one, **splits))
         return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=tuple(labels))
 
-    def to_json(self) -> dict[str, Any]:
-        labels = [
-            {"label": one.label, "threshold": one.threshold, "reached": one.reached, "chosen": _counts(one.chosen)}
-            | ({} if one.nearest is None else {"nearest": _counts(one.nearest)})
-            for one in self.labels
-        ]
-        return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
-
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Self:
-        """From a checkpoint; raises :class:`ValueError` for anything that :meth:`choose` does not give."""
-        Aim.parse(str(content["aim"]))
-        labels = tuple(
-            LabelAlerts(
-                label=str(one["label"]),
-                threshold=float(one["threshold"]),
-                reached=bool(one["reached"]),
-                chosen=_alerts(**one["chosen"]),
-                nearest=_alerts(**one["nearest"]) if "nearest" in one else None,
-            )
-            for one in content["labels"]
-        )
-        names = [one.label for one in labels]
-        kind = task_of(task)
+    def from_json(cls, content: Any, classes: tuple[str, ...], task: TaskName) -> Self:
+        """From a checkpoint; raises an error for anything that :meth:`choose` does not give."""
+        decision = parse_table(cls, content, "decision")
+        Aim.parse(decision.aim)
+        names, kind = [one.label for one in decision.labels], task_of(task)
         fits = kind.has_thresholds and names and names == (list(classes) if kind.several else names[:1])
-        if not fits or not set(names) <= set(classes) or not all(_BELOW <= one.threshold <= 1 for one in labels):
+        if (
+            not fits
+            or not set(names) <= set(classes)
+            or not all(_BELOW <= one.threshold <= 1 for one in decision.labels)
+        ):
             raise ValueError("its thresholds do not fit its classes")
-        return cls(str(content["aim"]), str(content["chosen_on"]), labels)
-
-
-def _counts(alerts: Alerts) -> dict[str, float]:
-    return {name: getattr(alerts, name) for name in _COUNTS}
+        return decision
 
 
 def threshold_notes(report: ThresholdReport) -> list[str]:

@@ -30,6 +30,7 @@ from subgnn.models.recipes import parse_recipe
 from subgnn.models.registry import baseline_of, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, settings_of
 from subgnn.ragged import Ragged
+from subgnn.result import plain_values
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import TASKS, TaskName, task_of
 
@@ -97,7 +98,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "layers": len(spec.shared),
         "parts": {},
         **{name: getattr(spec, name) for name in _COPIED},
-    } | ({} if spec.decision is None else {"decision": spec.decision.to_json()})
+    } | ({} if spec.decision is None else {"decision": plain_values(spec.decision)})
     for i, (name, part) in enumerate(checkpoint.parts.items()):
         of_part, content["parts"][name] = pack(part)
         arrays |= {f"parts.{i}.{of}": array for of, array in of_part.items()}
