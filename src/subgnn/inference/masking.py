@@ -113,7 +113,7 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
             model=model,
             batch=batch,
             prepared=prepared,
-            rows=np.arange(inputs.first[i], inputs.first[i + 1]),
+            rows=inputs.components[i],
             initial=model.component_vectors(batch, nodes),
             gammas=model.similarities(batch, nodes.dtype),
             anchors=anchors,

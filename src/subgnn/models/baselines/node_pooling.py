@@ -30,7 +30,6 @@ from subgnn.models.examples import HostSource, Source
 from subgnn.models.heads import HeadedNetwork
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.subgnn.batches import spans
 from subgnn.models.tensor_model import PaperBaselineSettings, TensorModel, head_candidates, is_sorted_below
 from subgnn.ragged import Ragged
 
@@ -61,9 +60,8 @@ class NodeSets(HostSource):
         self.degrees, self.edges = np.diff(offsets).astype(np.int32), Ragged(neighbors, offsets[places.offsets])
 
     def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
-        places, subgraph = spans(self.nodes.offsets, rows)
-        sizes, near = self.nodes.lengths[rows], self.edges.take(rows)
-        starts = np.cumsum(sizes) - sizes
+        chosen, near = Ragged(np.arange(len(self.nodes.values)), self.nodes.offsets).take(rows), self.edges.take(rows)
+        places, subgraph, starts = chosen.values, chosen.row_ids, chosen.offsets[:-1]
         offsets = np.zeros(len(places) + 1, np.int32)
         np.cumsum(self.degrees[places], out=offsets[1:])
         neighbors = near.values + (starts - self.nodes.offsets[rows]).astype(np.int32)[near.row_ids]

@@ -146,12 +146,13 @@ class Inputs:
 
     def __init__(self, prepared: Prepared, table: NDArray[np.int32], beside: Beside | None = None) -> None:
         components = prepared.components
-        self.first = np.concatenate([[0], np.cumsum(components.counts)])
-        self.node_first = np.array(components.nodes.offsets)
-        self.sizes = np.stack([np.diff(self.first), np.diff(self.node_first[self.first])])  # components, nodes
+        offsets = np.array(components.nodes.offsets)
+        self.members = Ragged(np.arange(len(components.nodes.values)), offsets)
+        self.components = Ragged.from_lengths(np.arange(len(components.nodes)), components.counts)
+        self.sizes = np.stack([components.counts, np.diff(offsets[self.components.offsets])])  # components, nodes
         self.shapes: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         whole = make_batch(
-            Ragged(components.nodes.values, self.node_first),
+            Ragged(components.nodes.values, offsets),
             components.subgraph,
             len(components.counts),
             prepared.inputs,
@@ -181,9 +182,9 @@ class Inputs:
 
     def positions(self, rows: NDArray[np.int64], shape: PaddedShape | None = None) -> BatchPositions:
         """Positions of the chosen subgraphs, filled up to a fixed shape if one is given."""
-        components, owner = spans(self.first, rows)
-        places, _ = spans(self.node_first, components)
-        starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
+        chosen = self.components.take(rows)
+        members = self.members.take(chosen.values)
+        components, owner, places, starts = chosen.values, chosen.row_ids, members.values, members.offsets[:-1]
         if shape is not None:
             # The added components share the added nodes: a GPU adds up the nodes of a component one after the other.
             filler, added = shape[0] - len(components), shape[1] - len(places)
@@ -287,14 +288,6 @@ class BatchPositions:
         return self.joined.pin_memory() if torch.cuda.is_available() else self.joined
 
 
-def spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All items of the chosen rows of a ragged layout, and for each the place of its row in ``rows``."""
-    lengths = first[rows + 1] - first[rows]
-    owner = np.repeat(np.arange(len(rows)), lengths)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return first[rows][owner] + within, owner
-
-
 @dataclass(slots=True, eq=False)
 class StreamedInputs:
     """Prepared subgraphs; :meth:`batch` reads some.
@@ -324,16 +317,16 @@ class StreamedInputs:
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        first = np.concatenate([[0], np.cumsum(self.prepared.components.counts)])
-        components, owner = spans(first, rows)
-        nodes = self.prepared.components.nodes.take(components)
+        counts, nodes = self.prepared.components.counts, self.prepared.components.nodes
+        chosen = Ragged.from_lengths(np.arange(len(nodes)), counts).take(rows)
+        components, nodes = chosen.values, nodes.take(chosen.values)
         inputs = each_array(lambda array: array[components], self.prepared.inputs)
         anchors = [one.own.touched for layer in inputs for one in layer if one.own is not None]
         own = np.unique(np.concatenate([nodes.values, *anchors]))
         numbered = np.concatenate([self.anchor_nodes, own])
         batch = make_batch(
             nodes,
-            owner.astype(np.int64),
+            chosen.row_ids,
             len(rows),
             inputs,
             Places(own, first=len(self.anchor_nodes)),
