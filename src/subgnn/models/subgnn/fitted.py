@@ -52,7 +52,6 @@ from subgnn.models.subgnn.build import (
     is_large,
     table_for_training,
 )
-from subgnn.models.subgnn.layer import layers_width
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.measure import Frame, Prepared, measure, prepare_cached
 from subgnn.ragged import Ragged
@@ -151,18 +150,14 @@ class FittedSubGNN(FittedChannelModel):
             nodes = np.union1d(self.spec.table_nodes, measured.prepared.touched())
             whole = whole and not is_large(len(nodes), settings)
         rows = np.arange(len(subgraphs))
-        if whole:
+        if whole:  # networks take the same inputs
             networks = self._covering(measured.prepared)[:members]
-
-            def mean(batch: Batch) -> Tensor:
-                return torch.stack([getattr(one, what)(batch) for one in networks]).mean(dim=0)
-
-            found = torch.cat(list(in_batches(mean, networks[0].inputs(measured), rows, NETWORK_BATCH)))
+            inputs = [networks[0].inputs(measured)] * len(networks)
         else:
             networks = self._open(NodeTable(nodes, "carried"), members)
-            each = [in_batches(getattr(one, what), one.inputs(measured), rows, NETWORK_BATCH) for one in networks]
-            found = torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0)
-        return found.float().cpu().numpy()
+            inputs = [one.inputs(measured) for one in networks]
+        each = [in_batches(getattr(one, what), i, rows, NETWORK_BATCH) for one, i in zip(networks, inputs, strict=True)]
+        return torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0).float().cpu().numpy()
 
     def _covering(self, prepared: Prepared) -> list[OpenNetwork]:
         """Networks over the nodes of subgraphs; they are cached, and built again only for nodes they have not met."""
@@ -292,8 +287,7 @@ class SubGNNModel(ChannelModel):
     def check_inputs(self, recipe: Recipe) -> None:
         """Refuse a network whose output is the same for all subgraphs."""
         model = recipe.model
-        width = layers_width(recipe.channels, recipe.embeddings.dim, layers=model.layers)
-        if not (width or model.initial or model.topology):
+        if not ((recipe.channels and model.layers) or model.initial or model.topology):
             hint = "give it [[channels]] and a layer; or set model.initial or model.topology to true"
             raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 

@@ -24,9 +24,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.channels.table import channel_of
-from subgnn.config.settings import ChannelSettings
-
 DENSE_NUMBERS = 2**25
 """The largest matrix of weights by which a GPU computes the gradient of picked rows; torch's own takes longer."""
 
@@ -177,16 +174,6 @@ class _WeightedBag(torch.autograd.Function):
         # Column c is component c.
         spread = csc_array((weights.numpy()[used], own.numpy()[used], ends), shape=(ctx.rows, len(own)))
         return None, torch.from_numpy(spread @ grads[0].numpy()), None
-
-
-def subchannel_width(channel: ChannelSettings, dim: int) -> int:
-    """The width of one layer of a subchannel: its state h (d), or one number per anchor (n_A)."""
-    return dim if channel_of(channel).output == "state" else channel.num_anchors
-
-
-def layers_width(channels: Sequence[ChannelSettings], dim: int, *, layers: int) -> int:
-    """The width of all layers and subchannels side by side."""
-    return layers * sum(subchannel_width(channel, dim) for channel in channels)
 
 
 def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:

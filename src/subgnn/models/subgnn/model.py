@@ -23,15 +23,7 @@ from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import ChannelSettings, ModelSettings
 from subgnn.models.heads import Head
 from subgnn.models.subgnn.batches import Batch
-from subgnn.models.subgnn.layer import (
-    BatchNorm,
-    ChannelInput,
-    SubchannelLayer,
-    layers_width,
-    property_outputs,
-    segment_reduce,
-    subchannel_width,
-)
+from subgnn.models.subgnn.layer import BatchNorm, ChannelInput, SubchannelLayer, property_outputs, segment_reduce
 from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
 from subgnn.ragged import Ragged
 
@@ -138,8 +130,7 @@ class SubGNN(nn.Module):
         self.layers = nn.ModuleList(
             nn.ModuleList(SubchannelLayer(dim, state=state, norm=norm) for state in states) for _ in shared
         )
-        width = (dim if settings.initial else 0) + layers_width(self.channels, dim, layers=len(shared))
-        width += 2 * self.num_stats
+        width = sum(part.stop - part.start for name, of in self.parts().items() for part in of if name != "baseline")
         self.norm = BatchNorm(width) if settings.norm == "batch" else nn.Identity()
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
@@ -147,7 +138,7 @@ class SubGNN(nn.Module):
     def parts(self) -> dict[str, list[slice]]:
         """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology`` and ``baseline``, in order."""
         dim = self.dim
-        of_channels = [(c.name, subchannel_width(c, dim)) for c in self.channels]
+        of_channels = [(c.name, dim if channel_of(c).output == "state" else c.num_anchors) for c in self.channels]
         widths = [("z0", dim if self.settings.initial else 0), *of_channels * len(self.layers)]
         widths.append(("topology", self.num_stats))
         found: dict[str, list[slice]] = {}
