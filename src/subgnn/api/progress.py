@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from subgnn.training.options import Callbacks
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from subgnn.result import Candidate
-    from subgnn.training.options import Callbacks
 
 
 _FEATURES = "uses node features"
@@ -28,8 +29,6 @@ class Bar:
         self._prints_plan = not quiet
 
     def callbacks(self) -> Callbacks:
-        from subgnn.training.options import Callbacks
-
         return Callbacks(self.epoch, self.prepare, self.pretrain, self.leaderboard)
 
     def prepare(self, what: str, done: int, total: int) -> None:

@@ -10,15 +10,17 @@ from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pandas import DataFrame, Index
 
 from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.api.train_recipe import train as train_recipe
 from subgnn.api.train_recipe import write_run_page
+from subgnn.api.update import update_run
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -29,6 +31,9 @@ from subgnn.data.read_tables import match_nodes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, warn
 from subgnn.inference.answers import AnswerTable, Query, vector_table
+from subgnn.inference.complete import Completer, completion_table, read_candidates
+from subgnn.inference.explain import Explainer
+from subgnn.inference.explanation import Explanation
 from subgnn.inference.open import OpenedRun, export_run, fit_without_labels, open_run, score
 from subgnn.inference.options import PredictOptions
 from subgnn.inference.predictions import prediction_table
@@ -39,20 +44,13 @@ from subgnn.models.recipes import unused_line
 from subgnn.parallel.engine import Engine
 from subgnn.ragged import Ragged
 from subgnn.render import render, write_page
+from subgnn.reports.drawing import Picture, picture
+from subgnn.reports.drawing import draw as draw_subgraph
 from subgnn.reports.run_page import model_card, score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
 from subgnn.training.options import TrainOptions
 from subgnn.training.run_dir import PAGE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from subgnn.inference.complete import Completer
-    from subgnn.inference.explanation import Explanation
-    from subgnn.reports.drawing import Picture
-else:
-    DataFrame = Any  # pandas is imported where a table is made
 
 
 class Run:
@@ -133,8 +131,6 @@ class Run:
 
         Subgraphs of more than ``max_nodes`` nodes have no contributions of single nodes.
         """
-        from subgnn.inference.explain import Explainer
-
         explainer = Explainer.of_run(self._opened, max_nodes=max_nodes, max_anchors=max_anchors)
         return explainer.explain(self._rows(subgraphs, unknown))
 
@@ -150,8 +146,6 @@ class Run:
 
         ``among`` restricts suggestions to these nodes: a list, or the path of a text file with one per line.
         """
-        from subgnn.inference.complete import Completer, completion_table, read_candidates
-
         if top < 1:
             raise UserError(f"cannot suggest {top} nodes", where="top", hint="accepted: 1 or more")
         query, nodes = as_query(subgraphs, self.graph, unknown), None
@@ -178,20 +172,16 @@ class Run:
 
         The graph is given as in :func:`load`; ``subgraphs`` is a table with further labelled ones.
         """
-        from subgnn.api.update import update_run
-
         update_run(self.path, _as_given(graph), Path(out), subgraphs=subgraphs)
         return load(out)
 
     @property
     def leaderboard(self) -> DataFrame:
         """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note."""
-        import pandas as pd
-
         if not self.result.is_portfolio:
             what = f"this run trained a single recipe ({self.result.recipe}), so it has no leaderboard"
             raise UserError(what, where="leaderboard", hint="train without a recipe to compare several")
-        return pd.DataFrame(map(asdict, self.result.leaderboard))
+        return DataFrame(map(asdict, self.result.leaderboard))
 
     @property
     def report(self) -> Path:
@@ -220,10 +210,8 @@ class Run:
             explain: ring nodes by their contribution to the predicted class.
             neighbors: how many nodes to draw besides those of the subgraph.
         """
-        from subgnn.reports.drawing import draw, picture
-
         rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
-        drawing = draw(self.predictor, rows[0], most=neighbors)
+        drawing = draw_subgraph(self.predictor, rows[0], most=neighbors)
         return picture(drawing, self.explain(rows)[0] if explain else None)
 
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
@@ -348,18 +336,14 @@ def as_query(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Query:
 
 def answer_frame(table: AnswerTable) -> DataFrame:
     """A table of answers as a data frame."""
-    import pandas as pd
-
     parts, titles = list(table.parts), [column.title for column in table.columns]
-    return pd.DataFrame({title: [value for part in parts for value in part[i]] for i, title in enumerate(titles)})
+    return DataFrame({title: [value for part in parts for value in part[i]] for i, title in enumerate(titles)})
 
 
 def vector_frame(predictor: Predictor, query: Query) -> DataFrame:
     """Vectors of subgraphs: a row each, with the name of the subgraph as index."""
-    import pandas as pd
-
     vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, query).parts])
-    return pd.DataFrame(vectors, index=pd.Index(list(query.members.names), name="subgraph"))
+    return DataFrame(vectors, index=Index(list(query.members.names), name="subgraph"))
 
 
 def draw(graph: Any, nodes: Iterable[Any], *, neighbors: int = 30) -> Picture:
@@ -367,12 +351,9 @@ def draw(graph: Any, nodes: Iterable[Any], *, neighbors: int = 30) -> Picture:
 
     The graph is one of this library or another one, a dataset, a table of edges, or the path of any of them.
     """
-    from subgnn.reports.drawing import draw as lay_out
-    from subgnn.reports.drawing import picture
-
     found = (graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)).undirected()
     (row,) = as_query([list(nodes)], found, "error").matched.nodes
-    return picture(lay_out(found, row, most=neighbors))
+    return picture(draw_subgraph(found, row, most=neighbors))
 
 
 def embed_subgraphs(

@@ -296,9 +296,6 @@ def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[
 
 def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
     """Fit to pairs of a subgraph and a node, each of which stands for a number of pairs like it."""
-    from scipy.optimize import brentq
-    from scipy.special import expit
-
     draws, known, num_nodes = stream(seed, "completion"), features.known, features.graph.num_nodes
     usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
     if not len(usable):
@@ -330,7 +327,8 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     targets, roots = positive[:, None].astype(np.float64), np.sqrt(weights)[:, None]
     weight = fit_linear(table, targets, 1.0, loss="logistic", weights=roots)[0][:, 0]
     scores, wanted = table @ weight, np.count_nonzero(positive)
-    bias = brentq(lambda constant: weights @ expit(scores + constant) - wanted, -1000, 1000)
+    surplus = lambda constant: weights @ scipy.special.expit(scores + constant) - wanted  # noqa: E731
+    bias = scipy.optimize.brentq(surplus, -1000, 1000)
     return Ranker(weight / deviations, means, float(bias))
 
 

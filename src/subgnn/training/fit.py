@@ -104,18 +104,6 @@ class FitResult:
         return task_of(spec.task).scores(self.outputs["test"], spec.standards.get("target"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fitted:
-    """A fitted network with its checkpoint, and the subgraphs as it takes them."""
-
-    network: Any
-    checkpoint: Checkpoint
-    progress: Progress
-    examples: Examples
-    recipe: Recipe
-    selection: dict[str, Any] = field(default_factory=dict)
-
-
 def fit(
     recipe: Recipe,
     dataset: Dataset,
@@ -152,36 +140,36 @@ def fit(
         candidates, examples = set_up(data, recipe, join=at_once)
     prepared_at = time.monotonic()
     if at_once and isinstance(candidates[0].network, Solvable):
-        found = _solved(candidates[0], examples, Progress(epoch=1))
+        chosen, progress, selection = _solved(candidates[0], examples), Progress(epoch=1), dict[str, Any]()
     else:
         if at_once:  # it is trained after all
             candidates, examples = set_up(data, recipe)
         fitted = _fit_all(candidates, examples, fabric, hooks)
-        found = _select(candidates, fitted, examples, recipe)
-        if join and isinstance(found.network, Solvable):
-            (first, *_), examples = set_up(data, found.recipe, join=True)
-            found = replace(_solved(first, examples, found.progress), selection=found.selection)
+        chosen, progress, selection = _select(candidates, fitted, examples, recipe)
+        if join and isinstance(chosen.network, Solvable):
+            (first, *_), examples = set_up(data, chosen.recipe, join=True)
+            chosen = _solved(first, examples)
     ended = time.monotonic()
-    checkpoint, examples, size = found.checkpoint, found.examples, recipe.training.batch_size
     rows = {split: dataset.subgraphs.indices(split) for split in outputs}
     judged = {
-        split: judged_outputs(found.network, examples, some, size)[0] for split, some in rows.items() if len(some)
+        split: judged_outputs(chosen.network, examples, some, recipe.training.batch_size)[0].float().cpu().numpy()
+        for split, some in rows.items()
+        if len(some)
     }
-    seconds = found.progress.seconds or [ended - prepared_at]
     started_from = "" if vectors is None else vectors_hash(vectors)
     return FitResult(
-        recipe=found.recipe,
-        checkpoint=replace(checkpoint, spec=replace(checkpoint.spec, vectors_hash=started_from)),
-        progress=found.progress,
+        recipe=chosen.recipe,
+        checkpoint=replace(chosen.checkpoint, spec=replace(chosen.checkpoint.spec, vectors_hash=started_from)),
+        progress=progress,
         seconds=Seconds(
             pretrain=pretrained_at - begin,
             prepare=prepared_at - pretrained_at,
             train=ended - prepared_at,
-            epoch_median=median(seconds),
+            epoch_median=median(progress.seconds or [ended - prepared_at]),
         ),
         vectors=vectors,
-        selection=found.selection,
-        outputs={split: one.float().cpu().numpy() for split, one in judged.items()},
+        selection=selection,
+        outputs=judged,
     )
 
 
@@ -223,14 +211,17 @@ class Ensemble(nn.Module):
         return torch.stack([member(batch) for member in self.members]).mean(dim=0)
 
 
-def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe) -> _Fitted:
-    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
+def _select(
+    candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, recipe: Recipe
+) -> tuple[Candidate, Progress, dict[str, Any]]:
+    """Select the best candidate on validation, or all of them as one, if they are members of an ensemble.
+
+    Returns it with its weights, its progress, and fields of the result.
+    """
     if candidates[0].checkpoint.spec.members == 1:
         place = best_of(fitted)
-        chosen, progress = candidates[place], fitted[place]
+        chosen, progress, selection = candidates[place], fitted[place], dict[str, Any]()
         chosen.network.to(examples.targets.device).load_state_dict(progress.best_state)
-        checkpoint = replace(chosen.checkpoint, weights=state_of(chosen.network))
-        selection: dict[str, Any] = {}
         if chosen.name:
             embeddings = chosen.name.partition(",")[0]
             selection = {
@@ -238,7 +229,7 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
                 "candidates": {one.name: p.best_metrics for one, p in zip(candidates, fitted, strict=True)},
                 "embeddings": embeddings if embeddings in ("frozen", "trainable") else "",
             }
-        return _Fitted(chosen.network, checkpoint, progress, examples, chosen.recipe, selection)
+        return _with_weights(chosen, state_of(chosen.network)), progress, selection
     weights = join_weights([one.best_state for one in fitted])
     for candidate, progress in zip(candidates, fitted, strict=True):
         candidate.network.load_state_dict(progress.best_state)
@@ -252,15 +243,18 @@ def _select(candidates: Sequence[Candidate], fitted: Sequence[Progress], example
         seconds=[seconds for progress in fitted for seconds in progress.seconds],
     )
     members = tuple(Member(selected_epoch=one.best_epoch, epochs=one.epoch, val=one.best_metrics) for one in fitted)
-    checkpoint = replace(candidates[0].checkpoint, weights=weights)
-    return _Fitted(network, checkpoint, together, examples, recipe, {"members": members})
+    whole = replace(candidates[0], network=network, recipe=recipe)
+    return _with_weights(whole, weights), together, {"members": members}
 
 
-def _solved(candidate: Candidate, examples: Examples, progress: Progress) -> _Fitted:
+def _solved(candidate: Candidate, examples: Examples) -> Candidate:
     network = candidate.network.to(examples.targets.device)
     cast(Solvable, network).solve(examples)
-    checkpoint = replace(candidate.checkpoint, weights=state_of(network))
-    return _Fitted(network, checkpoint, progress, examples, candidate.recipe)
+    return _with_weights(replace(candidate, network=network), state_of(network))
+
+
+def _with_weights(candidate: Candidate, weights: State) -> Candidate:
+    return replace(candidate, checkpoint=replace(candidate.checkpoint, weights=weights))
 
 
 _undirected = lru_cache(maxsize=1)(Graph.undirected)  # fits to many splits have the same graph

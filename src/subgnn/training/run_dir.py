@@ -1,7 +1,5 @@
 """The folder of a run, whose files docs/command_line.md lists; .lock names the process that writes it."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator
@@ -9,21 +7,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from subgnn.config.recipes import RUN_OPTIONS, RUN_RECIPE
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.bundle import read_bundle, write_bundle
+from subgnn.data.node_match import matchable
+from subgnn.data.own_times import timed
+from subgnn.data.splits import named_split
+from subgnn.data.subgraphs import SPLITS, Keys, SubgraphSet, changes, subgraph_keys
 from subgnn.errors import DataError
 from subgnn.models.recipes import parse_recipe, unused_data
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.result import RESULTS, DataFacts, RunResult, read_result
 from subgnn.storage.files import read_json, remove_leftovers, write_json
+from subgnn.training.options import RunOptions
 from subgnn.versions import versions
-
-if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
-    from subgnn.data.subgraphs import Keys, SubgraphSet
-    from subgnn.training.options import RunOptions
 
 RECIPE, METRICS, LAST = RUN_RECIPE, "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
@@ -33,8 +33,6 @@ PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "trained_on.subgnn"
 
 def result_fields(options: RunOptions, dataset: Dataset, device: object, devices: int = 1) -> dict[str, Any]:
     """Fields of the result that no training decides: the data, the settings, the machine and the time."""
-    from subgnn.data.subgraphs import SPLITS
-
     graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
     licences = [card.get("licence", ""), *(source.get("licence", "") for source in card.get("sources", ()))]
     facts = DataFacts(
@@ -155,9 +153,6 @@ def find_runs(folder: Path) -> list[Path]:
 
 def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
     """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
-    from subgnn.data.own_times import timed
-    from subgnn.data.splits import named_split
-
     if result.as_of:
         dataset = replace(dataset, subgraphs=timed(dataset.subgraphs, result.as_of_step))
     if result.edges_until is not None:
@@ -169,10 +164,6 @@ def as_trained(dataset: Dataset, result: RunResult) -> Dataset:
 
 def keep_subgraphs(dataset: Dataset, out: Path) -> None:
     """Store the subgraphs and node names with a run, to answer on other graphs, or compare them with those there."""
-    from subgnn.data.formats.bundle import write_bundle
-    from subgnn.data.node_match import matchable
-    from subgnn.data.subgraphs import subgraph_keys
-
     if (out / SUBGRAPHS).is_file():
         before = subgraph_keys(read_trained_on(out).subgraphs)
         check_subgraphs(before, dataset.subgraphs, str(out), "continue with those, or give another --out")
@@ -182,8 +173,6 @@ def keep_subgraphs(dataset: Dataset, out: Path) -> None:
 
 def read_trained_on(out: Path) -> Dataset:
     """The subgraphs that a run was trained with, on as much of its graph as matching needs."""
-    from subgnn.data.formats.bundle import read_bundle
-
     try:
         return read_bundle(out / SUBGRAPHS)
     except DataError as error:
@@ -192,8 +181,6 @@ def read_trained_on(out: Path) -> Dataset:
 
 def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint: str) -> None:
     """Refuse subgraphs that are not those a run was trained with, and say how they differ."""
-    from subgnn.data.subgraphs import changes, subgraph_keys
-
     if trained_with.ndim != 2 or trained_with.shape[1] != 3:
         raise DataError("the keys of its subgraphs are damaged", where=where, hint="train again")
     if found := changes(trained_with, subgraph_keys(subgraphs)):
@@ -203,8 +190,6 @@ def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint
 
 def keep_dataset(dataset: Dataset, out: Path) -> None:
     """Store the dataset in the folder of a run, or compare it with the one that is there from before."""
-    from subgnn.data.formats.bundle import read_bundle, write_bundle
-
     path = out / DATASET
     if not path.is_file():
         write_bundle(dataset, path)
