@@ -12,8 +12,7 @@ from sklearn import metrics as reference
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.class_weight import compute_class_weight
 
-from subgnn.channels.topology import Standard
-from subgnn.task import task_of
+from subgnn.task import Standard, task_of
 
 RNG = np.random.default_rng(0)
 

@@ -23,7 +23,8 @@ values in different ways ask these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +47,25 @@ _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 RARE = 0.1  # the share of the subgraphs below which a class is rare, so that models are compared by how they rank it
 
 
-class Standard(Protocol):
-    """The mean and deviation by which values are standardised."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Standard:
+    """A mean and a deviation (F,), used to standardise."""
 
-    @property
-    def mean(self) -> Scores:
-        """Shapes: (1,)."""
+    mean: Scores
+    deviation: Scores
 
-    @property
-    def deviation(self) -> Scores:
-        """Shapes: (1,)."""
+    @classmethod
+    def of(cls, values: Scores) -> Standard:
+        """Mean and deviation of the given rows; a column that does not vary becomes 0, whatever its scale."""
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+        varies = values.max(axis=0) > values.min(axis=0)  # rounding of the mean leaves a deviation to equal values
+        for column in np.flatnonzero(varies & ~(np.isfinite(deviation) & (deviation > np.sqrt(np.finfo(float).tiny)))):
+            largest = np.abs(values[:, column] - mean[column]).max()
+            deviation[column] = largest * ((values[:, column] - mean[column]) / largest).std()
+        return cls(np.where(varies, mean, values[0]), np.where(varies & (deviation > 0), deviation, 1.0))
+
+    def __call__(self, values: Scores) -> NDArray[np.float32]:
+        return ((values - self.mean) / self.deviation).astype(np.float32)
 
 
 def f1_score(hits: Tensor, total: Tensor) -> Tensor:

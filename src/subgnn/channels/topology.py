@@ -257,24 +257,3 @@ def direction_statistics(graph: Graph, rows: Ragged) -> Floats:
         ]
 
     return _in_pieces(graph, rows, compute)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Standard:
-    """A mean and a deviation (F,), used to standardise."""
-
-    mean: Floats
-    deviation: Floats
-
-    @classmethod
-    def of(cls, values: Floats) -> Standard:
-        """Mean and deviation of the given rows; a column that does not vary becomes 0, whatever its scale."""
-        mean, deviation = values.mean(axis=0), values.std(axis=0)
-        varies = values.max(axis=0) > values.min(axis=0)  # rounding of the mean leaves a deviation to equal values
-        for column in np.flatnonzero(varies & ~(np.isfinite(deviation) & (deviation > np.sqrt(np.finfo(float).tiny)))):
-            largest = np.abs(values[:, column] - mean[column]).max()
-            deviation[column] = largest * ((values[:, column] - mean[column]) / largest).std()
-        return cls(np.where(varies, mean, values[0]), np.where(varies & (deviation > 0), deviation, 1.0))
-
-    def __call__(self, values: Floats) -> NDArray[np.float32]:
-        return ((values - self.mean) / self.deviation).astype(np.float32)

@@ -22,7 +22,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
@@ -34,6 +33,7 @@ from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream, stream_key
 from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, read_npy, write_parts
+from subgnn.task import Standard
 
 PRETRAINED = ("gin", "graphsaint")
 UNTRAINED = "gin-untrained"

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import OwnAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import PORTFOLIO, ChannelSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, excerpt
@@ -32,7 +31,7 @@ from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, setting
 from subgnn.ragged import Ragged
 from subgnn.result import plain_values
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
-from subgnn.task import TASKS, TaskName, task_of
+from subgnn.task import TASKS, Standard, TaskName, task_of
 
 _CHECKPOINT = Format(
     name="subgnn-checkpoint",

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import loss_weights, row_weights
 from subgnn.ragged import Ragged
-from subgnn.task import TaskName, task_of
+from subgnn.task import Standard, TaskName, task_of
 
 if TYPE_CHECKING:
     import torch

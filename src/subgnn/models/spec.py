@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import (
     ChannelSettings,
     EmbeddingSettings,
@@ -29,7 +28,7 @@ from subgnn.metrics.coverage import HeldOutScores
 from subgnn.metrics.thresholds import Decision
 from subgnn.models.novelty import Novelty
 from subgnn.rng import stream_key
-from subgnn.task import TaskName, task_of
+from subgnn.task import Standard, TaskName, task_of
 
 Weights = dict[str, Any]
 """By name, tensors; or NumPy arrays, for a model that needs no PyTorch."""

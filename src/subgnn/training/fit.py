@@ -27,7 +27,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
@@ -51,7 +50,7 @@ from subgnn.models.registry import check_edges, set_up_model, trainable_model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, join_weights
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.result import Member, Seconds
-from subgnn.task import Thresholds, task_of
+from subgnn.task import Standard, Thresholds, task_of
 from subgnn.training.devices import Fabric, make_fabric, use_global_batch
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, run_epochs
 from subgnn.training.steps import Fitting

@@ -8,10 +8,11 @@ import pytest
 
 from subgnn import Graph, Ragged
 from subgnn.api.train_recipe import train
-from subgnn.channels.topology import Standard, node_set_statistics, subgraph_statistics
+from subgnn.channels.topology import node_set_statistics, subgraph_statistics
 from subgnn.inference.predictor import Predictor
 from subgnn.models.baselines import topology
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.task import Standard
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe
 from tests.models.subgnn.examples import random_graph, random_subgraphs

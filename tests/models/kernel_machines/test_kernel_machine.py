@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from subgnn import Ragged
 from subgnn.api.train_recipe import train
-from subgnn.channels.topology import Standard, subgraph_statistics
+from subgnn.channels.topology import subgraph_statistics
 from subgnn.errors import DataWarning, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, outputs_of
@@ -19,6 +19,7 @@ from subgnn.models.kernel_machines import kernel_machine, newton, rows, shared, 
 from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.registry import MODELS
 from subgnn.parallel.memory import memory_limit
+from subgnn.task import Standard
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import recipe, training_data

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged, SubgraphSet
-from subgnn.channels.topology import Standard, subgraph_statistics
+from subgnn.channels.topology import subgraph_statistics
 from subgnn.errors import UserError
 from subgnn.inference.open import fit_without_labels
 from subgnn.models.kernel_machines import unsupervised
 from subgnn.models.kernel_machines.unsupervised import fix_directions
 from subgnn.models.recipes import check_recipe, find_recipe
+from subgnn.task import Standard
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import two_triangles
 from tests.training.examples import dataset

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard, in_plain_units, num_statistics
+from subgnn.channels.topology import in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
@@ -43,7 +43,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
-from subgnn.task import Task, TaskName, task_of
+from subgnn.task import Standard, Task, TaskName, task_of
 
 _BOOSTING = MappingProxyType(
     {"max_iter": 100, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 5, "max_features": 0.5}

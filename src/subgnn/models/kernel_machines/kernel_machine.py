@@ -36,7 +36,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard, num_statistics
+from subgnn.channels.topology import num_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
@@ -65,6 +65,7 @@ from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
+from subgnn.task import Standard
 
 _DAMPINGS = (0.3, 0.6)
 _INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}

@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
+from subgnn.channels.topology import SUBGRAPH_STATISTICS, subgraph_statistics
 from subgnn.config.files import Bounds
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
@@ -53,6 +53,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork
 from subgnn.models.tensor_model import Rows as SubgraphRows
 from subgnn.ragged import Ragged
+from subgnn.task import Standard
 
 REFERENCES = 2048
 """Training subgraphs that others are compared with; of more, as many are drawn."""

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.topology import Standard, node_set_statistics
+from subgnn.channels.topology import node_set_statistics
 from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -31,6 +31,7 @@ from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
+from subgnn.task import Standard
 
 LARGE = 2**25
 """Numbers in a learned table of nodes above which steps do without the whole of it."""
