@@ -118,7 +118,7 @@ def test_vectors_are_stored_and_read_again(run, tmp_path, monkeypatch):
     opened = open_run(run)
     first = KnownSubgraphs(opened.predictor, opened.subgraphs, part=8)
     assert not first.advance()
-    assert not first.ready
+    assert not first.is_ready(SearchOptions(by="class"))
     asked = []
     embeddings = Predictor.embeddings
     monkeypatch.setattr(Predictor, "embeddings", lambda self, rows: asked.append(len(rows)) or embeddings(self, rows))

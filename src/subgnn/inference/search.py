@@ -84,24 +84,18 @@ class Overlap:
         else:
             self._columns, self._sizes = bag_of_nodes(known, graph.num_nodes).T.tocsr(), known.lengths
 
-    def _distances(self, subgraphs: Ragged) -> NDArray[np.float64]:
-        if self._compared is not None:
-            return 1 - self._compared.cosines(subgraphs)
-        both = (bag_of_nodes(subgraphs, self._graph.num_nodes) @ self._columns).toarray().astype(np.float64)
-        return np.asarray(1 - both / (subgraphs.lengths[:, None] + self._sizes - both))
-
     def find(self, subgraphs: Ragged, top: int) -> Found:
         """The nearest known subgraphs and their distances; ties are broken by position."""
-        check_top(top)
-        top = min(top, self._known)
-        places, distances = np.empty((len(subgraphs), top), np.int64), np.empty((len(subgraphs), top))
-        size = max(1, int(share(0.05)) // (32 * max(1, self._known)))
-        for begin in range(0, len(subgraphs), size):
-            rows = np.arange(begin, min(begin + size, len(subgraphs)))
-            found = self._distances(subgraphs.take(rows)).clip(min=0).round(_DIGITS)
-            order = np.argsort(found, axis=1, kind="stable")[:, :top]
-            places[rows], distances[rows] = order, np.take_along_axis(found, order, axis=1)
-        return places, distances
+        rows = np.ones(len(subgraphs), bool)
+        return _find(lambda some: self._distances(subgraphs.take(some)), rows, np.arange(self._known), top)
+
+    def _distances(self, subgraphs: Ragged) -> NDArray[np.float64]:
+        if self._compared is not None:
+            found = 1 - self._compared.cosines(subgraphs)
+        else:
+            both = (bag_of_nodes(subgraphs, self._graph.num_nodes) @ self._columns).toarray().astype(np.float64)
+            found = np.asarray(1 - both / (subgraphs.lengths[:, None] + self._sizes - both))
+        return found.clip(min=0).round(_DIGITS)
 
 
 class Nearest:
@@ -126,23 +120,12 @@ class Nearest:
 
     def find(self, queries: Any, top: int = 10) -> Found:
         """Find the nearest known vectors for each query; ties are broken by position."""
-        check_top(top)
         vectors = _checked(queries, "queries")
         if vectors.shape[1] != self.known.shape[1]:
             what = f"the vectors have {vectors.shape[1]} numbers, but the known ones have {self.known.shape[1]}"
             raise DataError(what, where="queries", hint="use vectors from the same run")
-        top = min(top, len(self.present))
-        places = np.full((len(vectors), top), -1, np.int64)
-        distances = np.full((len(vectors), top), np.nan)
-        there = np.flatnonzero(~np.isnan(vectors).any(axis=1)) if top else ()
-        size = max(1, int(share(0.05)) // (8 * max(len(self.present), 1)))
-        for begin in range(0, len(there), size):
-            rows = there[begin : begin + size]
-            for row, values in zip(rows, self._distances(vectors[rows].astype(np.float64)), strict=True):
-                near = np.flatnonzero(values <= np.partition(values, top - 1)[top - 1])
-                near = near[np.argsort(values[near], kind="stable")[:top]]
-                places[row], distances[row] = self.present[near], values[near]
-        return places, distances
+        there = np.asarray(np.isfinite(vectors).all(axis=1))
+        return _find(lambda some: self._distances(vectors[some].astype(np.float64)), there, self.present, top)
 
     def _distances(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distances of queries from all known vectors that are present."""
@@ -171,10 +154,22 @@ def nearest_vectors(queries: Any, known: Any, *, top: int = 10) -> Found:
     return Nearest(known).find(queries, top)
 
 
-def check_top(top: int) -> None:
-    """Refuse a number of neighbours below 1."""
+def _find(
+    distances_of: Callable[[NDArray[np.int64]], NDArray[np.float64]], there: NDArray[Any], known: NDArray[Any], top: int
+) -> Found:
+    """The nearest of the ``known`` places, by the distances of queries (q,) from all of them (q, known)."""
     if top < 1:
         raise UserError(f"cannot find {top} neighbours", where="top", hint="accepted: 1 or more")
+    top = min(top, len(known))
+    places, distances = np.full((len(there), top), -1, np.int64), np.full((len(there), top), np.nan)
+    queries, size = np.flatnonzero(there & (top > 0)), max(1, int(share(0.05)) // (32 * max(1, len(known))))
+    for begin in range(0, len(queries), size):
+        some = queries[begin : begin + size]
+        for row, values in zip(some, distances_of(some), strict=True):
+            near = np.flatnonzero(values <= np.partition(values, top - 1)[top - 1])
+            near = near[np.argsort(values[near], kind="stable")[:top]]
+            places[row], distances[row] = known[near], values[near]
+    return places, distances
 
 
 def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:
@@ -201,14 +196,11 @@ class KnownSubgraphs:
         self.subgraphs = subgraphs
         self._parts: list[NDArray[np.float32]] = []
         self._vectors: NDArray[np.float32] | None = None
+        self._path = Path()  # in the cache
         self._finders: dict[SearchOptions, tuple[NDArray[np.int64], Overlap | Nearest]] = {}
 
     def __len__(self) -> int:
         return 0 if self.subgraphs is None else len(self.subgraphs)
-
-    @property
-    def ready(self) -> bool:
-        return self._vectors is not None
 
     def places(self, *, test: bool = False) -> NDArray[np.int64]:
         """The positions of the known subgraphs in the dataset: all, or all but test."""
@@ -227,7 +219,10 @@ class KnownSubgraphs:
         with self._lock:
             if self._vectors is None and self.subgraphs is not None:
                 nodes = self._predictor.rows(self.subgraphs)
-                self._vectors = None if self._parts else self._stored(nodes)
+                if not self._parts and cache_limit():
+                    key = json_digest([checkpoint_hash(self._predictor), nodes.digest])
+                    self._path = cache_path("subgraph_vectors", key)
+                    self._vectors = lookup(self._path, lambda: self._read(len(nodes)))
                 if self._vectors is None:
                     done = sum(map(len, self._parts))
                     part = np.arange(done, min(done + self.part, len(nodes)))
@@ -235,7 +230,7 @@ class KnownSubgraphs:
                     if done + len(part) == len(nodes):
                         self._vectors, self._parts = np.concatenate(self._parts), []
                         if cache_limit():
-                            store(self._path(nodes), encode_arrays({"vectors": self._vectors}, _STORED))
+                            store(self._path, encode_arrays({"vectors": self._vectors}, _STORED))
             return self._vectors is not None
 
     def find(self, subgraphs: Ragged, options: SearchOptions) -> Found:
@@ -249,7 +244,7 @@ class KnownSubgraphs:
 
     def is_ready(self, options: SearchOptions) -> bool:
         """Whether the first query would be answered as fast as later ones."""
-        return self.ready if options.by == "class" else replace(options, top=1) in self._finders
+        return self._vectors is not None if options.by == "class" else replace(options, top=1) in self._finders
 
     def prepare(self, options: SearchOptions) -> tuple[NDArray[np.int64], Overlap | Nearest]:
         """Compute what a search needs of the known subgraphs: their positions, and what finds the nearest of them."""
@@ -300,21 +295,11 @@ class KnownSubgraphs:
         splits = self._required.splits
         return None if splits is None else SPLITS[splits[place]]
 
-    def _path(self, nodes: Ragged) -> Path:
-        return cache_path("subgraph_vectors", json_digest([checkpoint_hash(self._predictor), nodes.digest]))
-
-    def _stored(self, nodes: Ragged) -> NDArray[np.float32] | None:
-        if cache_limit() == 0:
-            return None
-        path = self._path(nodes)
-
-        def read() -> NDArray[np.float32]:
-            found = read_arrays(path, _STORED).arrays.get("vectors")
-            if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
-                raise DataError("it does not match the subgraphs", where=str(path))
-            return found
-
-        return lookup(path, read)
+    def _read(self, count: int) -> NDArray[np.float32]:
+        found = read_arrays(self._path, _STORED).arrays.get("vectors")
+        if found is None or found.ndim != 2 or len(found) != count or found.dtype != np.float32:
+            raise DataError("it does not match the subgraphs", where=str(self._path))
+        return found
 
 
 def search(known: KnownSubgraphs, query: Query, options: SearchOptions) -> Iterator[tuple[int, Hits]]:
