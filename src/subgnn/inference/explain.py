@@ -77,7 +77,6 @@ class Explainer:
         self._reference = None if reference is None else np.array(reference, np.float32)
         self._source = predictor.with_channels()
         self._member = predictor.member_with_channels
-        self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
 
     @classmethod
     def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Self:
@@ -119,7 +118,7 @@ class Explainer:
             portfolio = predictor.portfolio
             whole = predictor.outputs(subgraphs) if portfolio is None else portfolio.combined(own)
         without: Any = [((), ())] * len(subgraphs)
-        if self._predicts_new_subgraphs:
+        if predictor.model.predicts_new_subgraphs:
             without = self._leave_one_out(subgraphs, components, whole)
         others = by_statistic(predictor, subgraphs, whole, own), by_member(predictor, whole, own)
         for parts, output, masking, (by_node, by_component), statistics, members in zip(
@@ -164,11 +163,8 @@ class Explainer:
         counts = []
         owners: list[int] = []
         for place, (row, parts) in enumerate(zip(subgraphs, components, strict=True)):
-            nodes = [np.delete(row, i) for i in range(len(row))] if 1 < len(row) <= self.max_nodes else []
-            rest = []
-            if 1 < len(parts) <= self.max_nodes:
-                rest = [np.setdiff1d(row, part, assume_unique=True) for part in parts]
-            smaller += nodes + rest
+            nodes, rest = ([*some] if 1 < len(some) <= self.max_nodes else [] for some in (row[:, None], parts))
+            smaller += [np.setdiff1d(row, out, assume_unique=True) for out in nodes + rest]
             counts.append((len(nodes), len(rest)))
             owners += [place] * (len(nodes) + len(rest))
         outputs = iter(self._outputs(smaller, subgraphs.take(owners)))
@@ -235,7 +231,7 @@ class Explainer:
     def _notes(self, num_nodes: int, num_components: int, masking: Masking | None) -> Iterator[str]:
         """State what is missing from an explanation, and why."""
         method = self.predictor.spec.method
-        if not self._predicts_new_subgraphs:
+        if not self.predictor.model.predicts_new_subgraphs:
             yield f"{method} cannot predict new subgraphs, so no node or component can be left out"
         else:
             if num_nodes == 1:

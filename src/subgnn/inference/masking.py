@@ -160,12 +160,9 @@ class Masking:
                 **numbers,
             )
             found.append(contribution)
-
-        def strength(anchor: AnchorContribution) -> float:
-            numbers = anchor.contributions
-            return max(map(abs, numbers)) if leading is None else abs(numbers[leading])
-
-        return tuple(sorted(found, key=strength, reverse=True)[: self._max_anchors])
+        ranked = slice(None) if leading is None else slice(leading, leading + 1)
+        found.sort(key=lambda anchor: max(map(abs, anchor.contributions[ranked])), reverse=True)
+        return tuple(found[: self._max_anchors])
 
     def by_channel(self, reference: NDArray[np.float32] | None) -> tuple[ChannelContribution, ...]:
         """Contributions of the parts of z_S, each replaced by the reference (networks, width), or by 0."""

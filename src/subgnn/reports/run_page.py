@@ -162,7 +162,8 @@ def model_card(result: RunResult) -> str:
     return render(
         "model_card.md",
         result=result,
-        line=_line,
+        # Text of a dataset becomes one line, in which nothing is a tag.
+        line=lambda text: html.escape(" ".join(str(text).split()), quote=False),
         date=date_text(result.date),
         headers=["", *map(result.scores_name, splits)],
         scores=[(metric_name(name), *(score_text(result.scores(s).get(name), name) for s in splits)) for name in names],
@@ -177,8 +178,3 @@ def model_card(result: RunResult) -> str:
         calibration_error="" if result.calibration_error is None else score_text(result.calibration_error),
         scored_on="test" if result.test else result.scores_name("val"),
     )
-
-
-def _line(text: Any) -> str:
-    """Text of a dataset as one line, in which nothing is a tag."""
-    return html.escape(" ".join(str(text).split()), quote=False)

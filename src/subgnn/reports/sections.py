@@ -48,15 +48,10 @@ _HALF, _SCALE = 160, 100  # of the square of a drawing
 _MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
 
-def _one_hot(targets: NDArray[np.generic], classes: int) -> NDArray[np.int64]:
-    given = np.asarray(targets, np.int64)
-    return given if given.ndim == 2 else np.eye(classes, dtype=np.int64)[given]
-
-
 def class_rows(run: Evaluation) -> list[list[str]]:
     """Name and scores of the most frequent classes, as in :data:`CLASS_HEADER`; a dash if undefined."""
-    true, scores = _one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
-    predicted = _one_hot(run.predicted(), len(run.classes))
+    scores, found = run.probabilities(), (run.targets.numpy(), run.predicted())
+    true, predicted = (run.task.indicators(targets, len(run.classes)) for targets in found)
     precision, recall, f1, support = precision_recall_fscore_support(true, predicted, zero_division=np.nan)
     rows = []
     for i in np.argsort(-support, kind="stable")[:_MAX_CLASSES].tolist():

@@ -71,12 +71,9 @@ HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Whether an address can be reached only from this machine."""
-    if host == "localhost":
-        return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
 def read_token(file: Path | None) -> str | None:

@@ -26,7 +26,8 @@ class NodeIndex:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self.name = lru_cache(_KEPT_NAMES)(self._name)
+        # The text that identifies a node in a request: its name, or its row number.
+        self.name = lru_cache(_KEPT_NAMES)(lambda node: names_of(graph, [node])[0])
         self._names = {} if graph.names is None else graph.names.columns
         self._folded = {
             name: pa.array((_folded(text) for text in names), pa.large_binary()) for name, names in self._names.items()
@@ -62,10 +63,6 @@ class NodeIndex:
         names = self._graph.names
         node = find_node(str(given), self._graph.num_nodes, names)
         return node if node is not None or names is None else names.find_ignoring_case(str(given))
-
-    def _name(self, node: int) -> str:
-        """The text that identifies a node in a request: its name, or its row number."""
-        return names_of(self._graph, [node])[0]
 
     @property
     def row_prefix(self) -> str:
