@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from subgnn.ragged import Ragged
 
 Array = NDArray[Any]
+Pair = tuple[Array, Array]
+Triple = tuple[Array, Array, Array]
 Csr = tuple[Array, Array]
 """A graph: offsets (N + 1,) int64 and neighbors int32."""
 Sets = tuple[Array, Array]

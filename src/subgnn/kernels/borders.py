@@ -18,8 +18,8 @@ but for the order of their terms are ties, whatever that order was.
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
-from subgnn.kernels.draws import item_keys, open_stream, uniform_below
+from subgnn.kernels.arrays import Array, Csr, Pair, Sets, Triple, compiled, compiled_parallel, csr, frozen, sets
+from subgnn.kernels.draws import Key, item_keys, open_stream, uniform_below
 from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
 
@@ -85,14 +85,7 @@ def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: i
 
 @compiled_parallel
 def _borders(
-    begin: int,
-    end: int,
-    graph: Csr,
-    components: Sets,
-    hops: int,
-    keys: Array,
-    starts: Array,
-    out: tuple[Array, Array, Array],
+    begin: int, end: int, graph: Csr, components: Sets, hops: int, keys: Array, starts: Array, out: Triple
 ) -> None:
     """Fill the sizes of borders, the borders themselves unless there is no room for them, and draws from them."""
     sizes, borders, drawn = out
@@ -127,7 +120,7 @@ def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: i
 
 
 def sample_borders(
-    offsets: Array, neighbors: Array, components: Ragged, *, hops: int, draws: int, key: int | Array
+    offsets: Array, neighbors: Array, components: Ragged, *, hops: int, draws: int, key: Key
 ) -> tuple[Ragged, Array]:
     """Uniform draws, with replacement, from the border of each component (no row if it has none), and its size."""
     count = len(components)
@@ -216,9 +209,7 @@ BYTES_AN_EDGE = 48
 """The most memory that a thread needs for each edge of the nodes of one set."""
 
 
-def heaviest_borders(
-    offsets: Array, neighbors: Array, rows: Ragged, *, most: int, powers: tuple[float, float]
-) -> tuple[Array, Array]:
+def heaviest_borders(offsets: Array, neighbors: Array, rows: Ragged, *, most: int, powers: tuple[float, float]) -> Pair:
     """The heaviest nodes of every set's 1-hop border, heaviest first; ties are broken by the lower node.
 
     Returns (C, most) nodes, and their weights, each row of norm 1; if there are fewer, the last node is repeated
@@ -231,7 +222,7 @@ def heaviest_borders(
 
 
 @compiled
-def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Array, Array]:
+def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> Pair:
     offsets, neighbors = graph
     of_member, of_border = powers
     edges = 0

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, num_chunks, sets
+from subgnn.kernels.arrays import Array, Pair, Sets, Triple, compiled, compiled_parallel, frozen, num_chunks, sets
 from subgnn.kernels.draws import scramble
 from subgnn.ragged import Ragged
 
@@ -26,7 +26,7 @@ _SHORT = 48
 _MOST_RECORDS = 2**31
 
 
-def directed_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, Array, Array]:
+def directed_csr(tails: Array, heads: Array, num_nodes: int) -> Triple:
     """CSR of the edges ``tails[i] -> heads[i]``, rows sorted, repeats dropped; and the first ``i`` of each entry."""
     offsets, neighbors, places, _ = _sorted_rows(np.stack([tails, heads], axis=1), num_nodes)
     return offsets, neighbors, places
@@ -49,7 +49,7 @@ def _sorted_rows(records: Array, num_nodes: int) -> tuple[Array, Array, Array, i
     return offsets, neighbors, places.astype(np.int64), mirrored
 
 
-def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
+def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> Triple:
     """The same edges, read from their heads, and their old places; ``num_heads`` rows if heads are apart."""
     rows = len(offsets) - 1
     shape, places = (rows, rows if num_heads is None else num_heads), np.arange(len(neighbors), dtype=np.int64)
@@ -58,7 +58,7 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
 
 
 def other_weights(
-    rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array
+    rows: Triple, tails: Array, heads: Array, weights: Array
 ) -> tuple[int, tuple[int, int, float, float]]:
     """How many edges have other weights than their pairs in ``rows``; and of the first, its ends and both weights."""
     offsets, neighbors, values = rows
@@ -131,18 +131,9 @@ def bucket_rows(records: Array, first: int, num_rows: int) -> tuple[Array, Array
 
 @compiled_parallel
 def _check(
-    begin: int,
-    end: int,
-    rows: Sets,
-    weights: Array,
-    limit: int,
-    graph: bool,
-    key: np.uint64,
-    cuts: Array,
-    bad: Array,
-    sums: Array,
+    begin: int, end: int, rows: Sets, weights: Array, limit: int, graph: bool, key: np.uint64, cuts: Array, out: Pair
 ) -> None:
-    values, offsets = rows
+    (values, offsets), (bad, sums) = rows, out
     for chunk in range(begin, end):
         total = np.uint64(0)
         for row in range(cuts[chunk], cuts[chunk + 1]):
@@ -173,7 +164,7 @@ def _checked(rows: Ragged, weights: Array, limit: int, *, graph: bool) -> tuple[
     cuts = np.concatenate([[0], np.minimum(inner, len(rows)), [len(rows)]]).astype(np.int64)
     bad, sums = np.full(chunks, -1, np.int64), np.zeros(chunks, np.uint64)
     key = np.uint64(secrets.randbits(64))
-    _check(chunks, sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
+    _check(chunks, sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, (bad, sums))
     first = bad[bad >= 0]
     return (int(first[0]) if len(first) else None), not len(first) and int(sums.sum()) == 0
 

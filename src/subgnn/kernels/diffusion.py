@@ -31,11 +31,9 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, Triple, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.ragged import Ragged
 
-Pair = tuple[Array, Array]
-Triple = tuple[Array, Array, Array]
 Walk = tuple[float, float, float]
 """The weight of the loop at a node without edges, the damping a, and the bound epsilon on the error of a push."""
 
@@ -47,7 +45,7 @@ def relax(
     offsets: Array,
     neighbors: Array,
     weights: Array | None,
-    equations: tuple[Array, Array, Array],
+    equations: Triple,
     start: Array,
     *,
     omega: float,

@@ -35,6 +35,8 @@ UNBOUNDED = np.iinfo(np.int32).max
 _PUSH_ADVANTAGE = 4  # a pulled edge is cheaper than a pushed one: sequential writes, and rows are left early
 Search = tuple[Array, Array, Array]
 """The words ``seen``, ``front`` and ``reached`` (newly, at this level) of every node."""
+Hops = tuple[Array, Array]
+"""Distances, and whether they are unsettled: upper bounds alone."""
 
 
 @compiled
@@ -337,13 +339,7 @@ def _share(graph: Csr, a: int, b: int, cap: int) -> int:
 
 @compiled
 def _bound(
-    graph: Csr,
-    members: Array,
-    local: Csr,
-    anchor: int,
-    cap: int,
-    out: tuple[Array, Array],
-    scratch: tuple[Array, Array],
+    graph: Csr, members: Array, local: Csr, anchor: int, cap: int, out: Hops, scratch: tuple[Array, Array]
 ) -> int:
     """Bound the distances of all members to an anchor by rows alone; returns how many may not be exact.
 
@@ -384,14 +380,7 @@ def _bound(
 
 @compiled_parallel
 def _near_hops(
-    begin: int,
-    end: int,
-    graph: Csr,
-    components: Sets,
-    wanted: Sets,
-    starts: Array,
-    limits: tuple[int, int],
-    out: tuple[Array, Array],
+    begin: int, end: int, graph: Csr, components: Sets, wanted: Sets, starts: Array, limits: tuple[int, int], out: Hops
 ) -> None:
     values, rows = components
     anchors, anchor_rows = wanted
@@ -423,9 +412,7 @@ def _near_hops(
                             _relax(local, found, queue, np.int64(1))
 
 
-def near_hops(
-    offsets: Array, neighbors: Array, components: Ragged, anchors: Ragged, *, cutoff: int, cap: int
-) -> tuple[Array, Array]:
+def near_hops(offsets: Array, neighbors: Array, components: Ragged, anchors: Ragged, *, cutoff: int, cap: int) -> Hops:
     """Hops between members of components and each of their anchors, as far as their surroundings determine them.
 
     Distances of 1 and 2, and up to ``cutoff``, are exact, if two searches may look at ``cap`` edges each. Returns

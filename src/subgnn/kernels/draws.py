@@ -14,6 +14,8 @@ from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel,
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 
+Key = int | Array
+"""One key for all items, or one for each."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -83,7 +85,7 @@ def node_set_keys(key: int, rows: Ragged) -> Array:
     return out
 
 
-def item_keys(key: int | Array, items: int) -> Array:
+def item_keys(key: Key, items: int) -> Array:
     """The keys given for each item, or one for each made of a single key; a read-only uint64 array."""
     if isinstance(key, np.ndarray):
         return frozen(key, np.uint64)
@@ -107,7 +109,7 @@ def _sample_members(begin: int, end: int, family: Sets, keys: Array, out: Array)
             out[r, i] = values[rows[r] + uniform_below(state, rows[r + 1] - rows[r])]
 
 
-def sample_members(rows: Ragged, *, draws: int, key: int | Array) -> Array:
+def sample_members(rows: Ragged, *, draws: int, key: Key) -> Array:
     """Draw ``draws`` nodes uniformly, with replacement, from every set, none of them empty; (sets, draws) int32."""
     out = np.empty((len(rows), draws), np.int32)
     _sample_members(len(rows), sets(rows), item_keys(key, len(rows)), out)

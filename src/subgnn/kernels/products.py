@@ -9,9 +9,8 @@ from typing import Any, Self
 import numba
 import numpy as np
 
-from subgnn.kernels.arrays import Array, compiled_parallel, csr, frozen
+from subgnn.kernels.arrays import Array, Triple, compiled_parallel, csr, frozen
 
-Triple = tuple[Array, Array, Array]
 _SIDE, _COLUMNS = 4, 1024  # rows and others in a tile; columns after which sums go on in double precision
 _LINE = 16  # numbers in a line of the processor's cache
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.borders import border_sets
-from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
+from subgnn.kernels.draws import Key, item_keys, open_stream, uniform_below, uniform_unit
 from subgnn.kernels.induced import contains, induced_csr, inside_degrees, lower_bound
 from subgnn.ragged import Ragged
 
@@ -152,7 +152,7 @@ def _true_steps(walks: Walks) -> Ragged:
     return Ragged.from_lengths(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
 
 
-def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, beta: float, key: int | Array) -> Ragged:
+def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, beta: float, key: Key) -> Ragged:
     """Triangular walks of at most ``length`` nodes from uniform nodes, closing triangles with chance ``beta``."""
     lengths, out = _empty_walks(walks, 1, length)
     if len(offsets) > 1:
@@ -162,7 +162,7 @@ def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, be
 
 
 def inside_walks(
-    offsets: Array, neighbors: Array, patches: Ragged, *, walks: int, length: int, beta: float, key: int | Array
+    offsets: Array, neighbors: Array, patches: Ragged, *, walks: int, length: int, beta: float, key: Key
 ) -> Ragged:
     """Triangular walks that stay inside a patch, from a uniform node of it; row ``p * walks + w`` is walk w of p."""
     count = len(patches)
@@ -172,15 +172,7 @@ def inside_walks(
 
 
 def border_walks(
-    offsets: Array,
-    neighbors: Array,
-    patches: Ragged,
-    *,
-    hops: int,
-    walks: int,
-    length: int,
-    beta: float,
-    key: int | Array,
+    offsets: Array, neighbors: Array, patches: Ragged, *, hops: int, walks: int, length: int, beta: float, key: Key
 ) -> Ragged:
     """Triangular walks around a patch, from a uniform border node of it; row ``p * walks + w`` is walk w of patch p.
 
