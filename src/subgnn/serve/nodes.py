@@ -19,6 +19,8 @@ from subgnn.serve.schemas import FoundNode
 _MAX_HITS = 1000  # of each kind that are ranked
 _MAX_LISTED = 20
 _KEPT_NAMES = 2**17
+Written = Sequence[Sequence[int | str]]
+"""The nodes of subgraphs as a request has them."""
 
 
 class NodeIndex:
@@ -93,9 +95,7 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
     return found, unknown, several
 
 
-def subgraphs_of(
-    index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False
-) -> tuple[Ragged, list[list[str]]]:
+def subgraphs_of(index: NodeIndex, given: Written, *, drop: bool = False) -> tuple[Ragged, list[list[str]]]:
     """The subgraphs of a request, as sorted nodes, and the unknown names dropped from each."""
     found = [known_nodes(index, nodes, f"subgraph {place}", drop=drop) for place, nodes in enumerate(given)]
     return Ragged.from_rows(rows for rows, _ in found), [dropped for _, dropped in found]

@@ -33,7 +33,7 @@ from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.monitoring import log
-from subgnn.serve.nodes import NodeIndex
+from subgnn.serve.nodes import NodeIndex, Written
 from subgnn.task import task_of
 from subgnn.versions import __version__
 
@@ -186,11 +186,7 @@ class ServedRun:
         }
 
     def predict_or_embed(
-        self,
-        given: Sequence[Sequence[int | str]],
-        subgraphs: Ragged,
-        dropped: Sequence[Sequence[str]],
-        options: PredictOptions | None,
+        self, given: Written, subgraphs: Ragged, dropped: Sequence[Sequence[str]], options: PredictOptions | None
     ) -> dict[str, Any]:
         """Labels and probabilities, or values; without options vectors. For records, ``given`` are nodes as written."""
         if options is None:
@@ -222,7 +218,7 @@ class ServedRun:
             )
         return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
 
-    def explain(self, given: Sequence[Sequence[int | str]], subgraphs: Ragged) -> dict[str, Any]:
+    def explain(self, given: Written, subgraphs: Ragged) -> dict[str, Any]:
         """Explanations of predictions; ``given`` are the nodes as they were written, for records."""
         found = self.explainer.explain(subgraphs)
         if self.records is not None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from subgnn.kernels.diffusion import COLUMNS
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, Refusal, check_deadline, encode
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.nodes import subgraphs_of
+from subgnn.serve.nodes import Written, subgraphs_of
 from subgnn.serve.runs import ServedRun
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class SmallRequest:
     It has subgraphs, their number of nodes, whether to drop unknown ones, and an answer in the running event loop.
     """
 
-    rows: Sequence[Sequence[int | str]]
+    rows: Written
     nodes: int
     drop: bool
     options: PredictOptions | None
