@@ -34,7 +34,7 @@ def communities(seed=0):
 @pytest.fixture(scope="module")
 def fitted():
     graph, known = communities()
-    return Completer.fit(graph, known.take(np.arange(COUNT - 3)), cache=False)
+    return Completer.fit(graph, known.take(np.arange(COUNT - 3)))
 
 
 def test_missing_members_come_first(fitted):
@@ -106,13 +106,14 @@ def test_a_subgraph_that_is_the_whole_graph_has_no_candidates(fitted):
     assert found.reasons == []
 
 
-def test_the_seed_decides(fitted):
+def test_the_seed_decides(fitted, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
     graph, known = communities()
     known = known.take(np.arange(COUNT - 3))
-    again = Completer.fit(graph, known, cache=False).ranker
+    again = Completer.fit(graph, known).ranker
     np.testing.assert_array_equal(again.weights, fitted.ranker.weights)
     assert again.bias == fitted.ranker.bias
-    assert not np.array_equal(Completer.fit(graph, known, seed=1, cache=False).ranker.weights, again.weights)
+    assert not np.array_equal(Completer.fit(graph, known, seed=1).ranker.weights, again.weights)
 
 
 def test_a_subgraph_and_its_group_take_no_part_in_their_own_features(monkeypatch):
@@ -125,7 +126,8 @@ def test_a_subgraph_and_its_group_take_no_part_in_their_own_features(monkeypatch
         return original(self, query, nodes, **options)
 
     monkeypatch.setattr(module.PairFeatures, "table", table)
-    Completer.fit(graph, known, groups=np.arange(COUNT) // 2, cache=False)
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    Completer.fit(graph, known, groups=np.arange(COUNT) // 2)
     assert len(seen) == COUNT
     for nodes, unused in seen:
         pair = nodes[0] // SIZE // 2
@@ -174,4 +176,4 @@ def test_wrong_arrays_are_refused(arrays):
 def test_known_subgraphs_of_one_node_are_refused():
     graph, _ = communities()
     with pytest.raises(DataError, match="no known subgraph has two or more nodes"):
-        Completer.fit(graph, Ragged.from_rows([[1], [2]]), cache=False)
+        Completer.fit(graph, Ragged.from_rows([[1], [2]]))

@@ -112,9 +112,8 @@ class Query:
     def answered(self, size: int, answer: Callable[[Ragged], Iterable[T]]) -> Iterator[tuple[int, T | None]]:
         """Yield each row with its answer, computed for ``size`` rows at a time; None without nodes in the graph."""
         for rows, there, nodes in self.parts(size):
-            answers, known = iter(answer(nodes) if len(there) else ()), set(there.tolist())
-            for place, row in enumerate(rows):
-                yield row, next(answers) if place in known else None
+            answers = dict(zip(there.tolist(), answer(nodes) if len(there) else (), strict=True))
+            yield from ((row, answers.get(place)) for place, row in enumerate(rows))
 
     def joined(self, *, min_known: float | None = None) -> Joined:
         """The columns that come after an answer: numbers of nodes, the nodes that were dropped, those of the input.

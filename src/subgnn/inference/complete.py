@@ -233,9 +233,7 @@ class Completer:
         self.features, self.ranker = features, ranker
 
     @classmethod
-    def fit(
-        cls, graph: Graph, known: Ragged, *, groups: NDArray[np.int64] | None = None, seed: int = 0, cache: bool = True
-    ) -> Self:
+    def fit(cls, graph: Graph, known: Ragged, *, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Self:
         """Fit to known subgraphs of an undirected graph, or read the model from the cache folder.
 
         ``groups`` has a number for each known subgraph. Subgraphs of one group are too similar to complete each other
@@ -243,8 +241,6 @@ class Completer:
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
-        if not cache:
-            return cls(features, _fit(features, groups, seed))
         path = cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed]))
         ranker = cached(
             path,

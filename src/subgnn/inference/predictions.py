@@ -162,15 +162,12 @@ def prediction_table(
 def _sort_key(sort: str | None, predictor: Predictor) -> str | None:
     """What rows are sorted by: empty for the probability of the label, ``novelty``, or the number of a column."""
     spec = predictor.spec
-    kind, _, name = (sort or "").partition(":")
-    accepted = ["value"] if not spec.classes else ["probability", *(f"probability:{one}" for one in spec.classes)]
-    accepted += ["novelty"] * (spec.novelty is not None)
-    if sort is None:
-        return None
-    if sort not in accepted:
-        raise UserError(f"cannot sort by '{sort}'", where="--sort", hint=choices(sort, accepted))
-    keys = {"value": "0", "novelty": "novelty", "probability": ""}
-    return str(spec.classes.index(name)) if name else keys[kind]
+    keys = {"probability": ""} if spec.classes else {"value": "0"}
+    keys |= {f"probability:{name}": str(column) for column, name in enumerate(spec.classes)}
+    keys |= {} if spec.novelty is None else {"novelty": "novelty"}
+    if sort is not None and sort not in keys:
+        raise UserError(f"cannot sort by '{sort}'", where="--sort", hint=choices(sort, keys))
+    return None if sort is None else keys[sort]
 
 
 def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:

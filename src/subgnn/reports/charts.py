@@ -29,19 +29,22 @@ class Scale:
         low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
-    def ticks(self, most: int = 6) -> list[float]:
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """Values on the scale, with their texts."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [10.0**p for p in powers if self.low <= 10.0**p <= self.high]
             if len(found) < 3:
                 steps = [m * 10.0**p for p in range(powers.start - 1, powers.stop) for m in (1, 2, 5)]
                 found = [value for value in steps if self.low <= value <= self.high]
-            return found[:: -(-len(found) // most)] if len(found) > 1 else [self.low, self.high]
-        least = (self.high - self.low) / most
-        power = 10.0 ** math.floor(math.log10(least))
-        step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * (1 - 1e-9))
-        first = math.ceil(self.low / step - 1e-9)
-        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+            found = found[:: -(-len(found) // most)] if len(found) > 1 else [self.low, self.high]
+        else:
+            least = (self.high - self.low) / most
+            power = 10.0 ** math.floor(math.log10(least))
+            step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * (1 - 1e-9))
+            first = math.ceil(self.low / step - 1e-9)
+            found = [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        return [(value, f"{value:.4g}") for value in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,9 @@ class Axes:
 def number_axes(x: Range, y: Range, x_label: str, y_label: str, *, log: bool = False, log_x: bool = False) -> Axes:
     """Axes over two ranges of numbers; ``log`` makes the y axis logarithmic, ``log_x`` the x axis."""
     up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
-    y_ticks = _numbers(up)
+    y_ticks = up.ticks()
     along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT, log=log_x)
-    return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=_numbers(along), y_ticks=y_ticks)
+    return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=along.ticks(), y_ticks=y_ticks)
 
 
 def row_axes(names: Sequence[str], x: Range, x_label: str, *, names_above: bool = False) -> Axes:
@@ -124,15 +127,11 @@ def row_axes(names: Sequence[str], x: Range, x_label: str, *, names_above: bool 
         y=Scale(0, rows, 8, 8 + step * rows),
         x_label=x_label,
         y_label="",
-        x_ticks=_numbers(along, 4 if beside > WIDTH / 3 else 6),
+        x_ticks=along.ticks(4 if beside > WIDTH / 3 else 6),
         y_ticks=[(i + 0.5, name) for i, name in enumerate(names)],
         by_row=True,
         names_above=names_above,
     )
-
-
-def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
-    return [(value, f"{value:.4g}") for value in scale.ticks(most)]
 
 
 @dataclass(frozen=True, slots=True)

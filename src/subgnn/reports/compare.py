@@ -147,13 +147,12 @@ def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]
         found = {key: str(getattr(run.result, key)) for key in ("recipe", "dataset", "seed", "split")}
         found["version of subgnn"] = run.result.versions.get("subgnn", "")
         for key, value in run.recipe.plain().items():
-            several = (
-                {f"{key}.{name}": item for name, item in value.items()} if isinstance(value, Mapping) else {key: value}
-            )
             if key == "channels":
                 found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
             elif key not in _NOT_SETTINGS:
-                found |= {name: one if isinstance(one, str) else setting_text(one) for name, one in several.items()}
+                table = isinstance(value, Mapping)
+                items = {f"{key}.{name}": one for name, one in value.items()} if table else {key: value}
+                found |= {name: one if isinstance(one, str) else setting_text(one) for name, one in items.items()}
         flat.append(found)
     names = dict.fromkeys(name for settings in flat for name in settings)
     rows = [(name, [settings.get(name, "") for settings in flat]) for name in names]

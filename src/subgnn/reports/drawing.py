@@ -55,7 +55,7 @@ class Drawing:
 
 def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
     """The anchor nodes of a subgraph and their channels: the ``most`` nearest shared anchors, but no patches."""
-    found: dict[int, list[str]] = {}
+    found: dict[int, dict[str, None]] = {}
     for shared_row, inputs_row in zip(prepared.frame.shared, prepared.inputs, strict=True):
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
             if inputs.own is not None:
@@ -66,10 +66,8 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
             else:
                 continue
             for node in nodes.tolist():
-                names = found.setdefault(node, [])
-                if channel.name not in names:
-                    names.append(channel.name)
-    return found
+                found.setdefault(node, {})[channel.name] = None
+    return {node: list(names) for node, names in found.items()}
 
 
 def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
