@@ -29,7 +29,7 @@ from subgnn.lab.datasets.rare_diseases import read_hpo, read_orphapackets
 from subgnn.lab.suites.spec import find_suite
 from subgnn.lab.tuning.tune import find_space
 from subgnn.models.recipes import find_recipe
-from subgnn.prepare.measure import Plan, encode, read_prepared
+from subgnn.prepare.measure import encode, read_prepared
 from subgnn.reports.run_page import write_report
 from subgnn.storage.arrays import Format, load_state, save_state, write_parts
 from subgnn.training.run import load_progress
@@ -190,9 +190,7 @@ def make_prepared(folder: Path) -> Path:
 
 
 def read_prepared_file(path: Path) -> bytes:
-    frame = prepared().frame
-    plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
-    found = read_prepared(path, plan, key="key", graph_hash=prepared().graph_hash)
+    found = read_prepared(path, prepared().frame, key="key", graph_hash=prepared().graph_hash)
     parts = [found.components.nodes.values, found.components.nodes.offsets]
     parts += [one.similarity for layer in found.inputs for one in layer]
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

@@ -10,7 +10,7 @@ from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataError
 from subgnn.parallel import progress as pacing
-from subgnn.prepare.measure import Plan, encode, read_prepared
+from subgnn.prepare.measure import encode, read_prepared
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example
 from tests.prepared_equal import assert_same
@@ -48,9 +48,7 @@ def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
 
 
 def read(path, prepared, key="key"):
-    frame = prepared.frame
-    plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
-    return read_prepared(path, plan, key=key, graph_hash=prepared.graph_hash)
+    return read_prepared(path, prepared.frame, key=key, graph_hash=prepared.graph_hash)
 
 
 @settings(max_examples=60, derandomize=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +32,10 @@ class NodeAnchors:
 
     nodes: NDArray[np.int32]
 
-    walks: ClassVar[None] = None
-
     @property
     def touched(self) -> NDArray[np.int32]:
         """Nodes whose embeddings are needed."""
         return self.nodes
-
-    @property
-    def keys(self) -> NDArray[np.int32]:
-        """One key for each distinct anchor, (n_A,): a node that is drawn twice is one anchor."""
-        return self.nodes
-
-    def nodes_of(self, key: int) -> tuple[int, ...]:
-        return (key,)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -70,13 +60,6 @@ class PatchAnchors:
     @property
     def touched(self) -> NDArray[np.int32]:
         return self.walks.values
-
-    @property
-    def keys(self) -> NDArray[np.int64]:
-        return np.arange(len(self.patches))
-
-    def nodes_of(self, key: int) -> tuple[int, ...]:
-        return tuple(self.patches[key].tolist())
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.channel import each_array
+from subgnn.channels.channel import PatchAnchors, each_array
 from subgnn.inference.explanation import AnchorContribution, ChannelContribution, Compare, Outputs
 from subgnn.inference.predictor import Predictor, names_of
 from subgnn.models.subgnn.batches import Batch, Inputs
@@ -63,16 +63,18 @@ class SubgraphInputs:
             for channel, gamma in enumerate(row):
                 shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
                 similar = gamma.cpu().numpy() > 0
+                patches = shared.patches if isinstance(shared, PatchAnchors) else None
                 keys: NDArray[Any]
                 if shared is not None:
-                    keys = np.broadcast_to(shared.keys, similar.shape)
+                    each = shared.touched if patches is None else np.arange(len(patches))
+                    keys = np.broadcast_to(each, similar.shape)
                 elif own is not None:
                     keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
                 places = np.nonzero(similar)
                 found, group = np.unique(keys[similar], return_inverse=True)
                 by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
                 for key, some in zip(found.tolist(), by_key, strict=True):
-                    nodes = (key,) if shared is None else shared.nodes_of(key)
+                    nodes = (key,) if patches is None else tuple(patches[key].tolist())
                     components, slots = (torch.from_numpy(place[some]) for place in places)
                     yield Anchor(layer, channel, nodes, (components, slots))
 

@@ -67,15 +67,6 @@ class PaddableSource(Source, Protocol):
         """The batch of these positions."""
 
 
-@runtime_checkable
-class StreamingSource(Source, Protocol):
-    """Subgraphs whose batches name the rows of a table that they need; its gradients are sparse where it is learned."""
-
-    @property
-    def looks_up_rows(self) -> bool:
-        """True."""
-
-
 @contextmanager
 def single_precision() -> Iterator[None]:
     """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""

@@ -50,17 +50,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
-    """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph."""
+class Frame(Plan):
+    """A plan and its shared anchors: all that subgraphs are measured by, besides the graph."""
 
-    channels: tuple[ChannelSettings, ...]
-    settings: PrepareSettings
     shared: list[list[SharedAnchors | None]]  # by layer and channel; None if every component has its own
-    seed: int
-
-    @property
-    def layers(self) -> int:
-        return len(self.shared)
 
     def anchors(self, i: int) -> list[SharedAnchors]:
         """The shared anchors of ``channels[i]``, by layer."""
@@ -106,7 +99,7 @@ def prepare(
         work, channel = Work(graph, plan.settings, settings, plan.layers, plan.seed), channel_of(settings)
         by_channel.append(channel.sample(work) if channel.shared else [None] * plan.layers)
     shared = [[anchors[layer] for anchors in by_channel] for layer in range(plan.layers)]
-    frame = Frame(plan.channels, plan.settings, shared, plan.seed)
+    frame = Frame(plan.channels, plan.layers, plan.settings, plan.seed, shared)
     return measure(graph, subgraphs, frame, cache=cache, on_progress=on_progress)
 
 
@@ -228,7 +221,7 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
         file.arrays[name].flags.writeable = False
     places = iter(content["places"])
     components, shared, inputs = each_array(lambda _: file.arrays[next(places)], _blank(plan))
-    return Prepared(Frame(plan.channels, plan.settings, shared, plan.seed), graph_hash, components, inputs)
+    return Prepared(Frame(plan.channels, plan.layers, plan.settings, plan.seed, shared), graph_hash, components, inputs)
 
 
 def _blank(plan: Plan) -> list[Any]:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.channels.channel import NodeAnchors
 from subgnn.data.graph import Graph
 from subgnn.data.layout import lay_out
 from subgnn.errors import UserError, excerpt, extra_package
@@ -60,7 +61,7 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
             if inputs.own is not None:
                 nodes = np.unique(inputs.own.nodes[inputs.own.present])
-            elif shared is not None and shared.walks is None:
+            elif isinstance(shared, NodeAnchors):
                 near = inputs.similarity.max(axis=0)
                 nodes = shared.nodes[np.argsort(-near, kind="stable")[:most]]
             else:

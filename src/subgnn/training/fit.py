@@ -37,7 +37,6 @@ from subgnn.metrics.significance import calibration_error, headline_interval
 from subgnn.metrics.weighting import loss_weights
 from subgnn.models.examples import (
     Examples,
-    StreamingSource,
     evaluate,
     judged_outputs,
     label_unit,
@@ -280,7 +279,7 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
         if fitting.fabric.world_size > 1:
             # Gradients gathered over ranks cannot be sparse.
             table = getattr(network, "table", None)
-            if isinstance(examples.inputs, StreamingSource) and table is not None and table.requires_grad:
+            if getattr(examples.inputs, "looks_up_rows", False) and table is not None and table.requires_grad:
                 what = f"a learned table of {len(table):,} nodes x {table.shape[1]} numbers is trained on one device"
                 hint = "set embeddings.trainable=false, lower embeddings.dim, use fewer anchors, or start one process"
                 raise UserError(what, where="torchrun", hint=hint)

@@ -131,7 +131,7 @@ class FittedSubGNN(FittedChannelModel):
 
     def _measure(self, subgraphs: Ragged) -> Measured:
         spec = self.spec
-        frame = Frame(spec.channels, spec.prepare, spec.shared, spec.seed)
+        frame = Frame(spec.channels, len(spec.shared), spec.prepare, spec.seed, spec.shared)
         prepared = measure(self.graph, subgraphs, frame, cache=self.context.cache)
         baseline = self.context.parts.get(BASELINE)
         scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), spec.task)

@@ -38,7 +38,7 @@ class AnchorPlaces(nn.Module):
         patches: list[PatchAnchors] = []
         for layer, row in enumerate(shared):
             for channel, anchors in enumerate(row):
-                if anchors is not None and anchors.walks is not None:
+                if isinstance(anchors, PatchAnchors):
                     patches.append(anchors)
                 elif anchors is not None:
                     places = np.searchsorted(table_nodes, anchors.touched).astype(np.int64)
