@@ -17,6 +17,7 @@ from subgnn.cli.output import as_json
 from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import memory_limit
 from subgnn.storage.files import STANDARD_STREAM, refuse_existing
+from subgnn.training.options import RayAddress
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset, Problems
@@ -83,10 +84,7 @@ class WorkerOptions:
     """The engine that does the work of a command, and the number of its workers."""
 
     engine: Annotated[Literal["local", "ray"], Option(help="Work on this machine, or on Ray's workers.")] = "local"
-    address: Annotated[
-        str | None,
-        Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
-    ] = None
+    address: RayAddress = None
     processes: Annotated[int | None, Option(min=1, help="Processes; by default 1, with Ray one per core.")] = None
 
     @contextmanager

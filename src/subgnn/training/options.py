@@ -35,6 +35,10 @@ SplitName = Annotated[
 ]
 DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
 CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Use the cache (read and write).")]
+RayAddress = Annotated[
+    str | None,
+    Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
+]
 PRELOAD = (
     "subgnn.training.fits",
     "sklearn.ensemble",
@@ -92,10 +96,7 @@ class TrainOptions:
     engine: Annotated[Literal["local", "ray"], Option(help="Fit on this machine, or on Ray's workers (auto only).")] = (
         "local"
     )
-    address: Annotated[
-        str | None,
-        Option(metavar="HOST:PORT", help="Address of a Ray cluster, or auto; by default Ray is started and stopped."),
-    ] = None
+    address: RayAddress = None
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False
     cache: CacheFlag = True
 
