@@ -1,7 +1,5 @@
 """Train a model in Python, or open one, then predict, embed, search, explain, complete and evaluate."""
 
-from __future__ import annotations
-
 import shutil
 import weakref
 from collections.abc import Callable, Iterable
@@ -167,7 +165,7 @@ class Run:
             subgraphs = self._opened.split(subgraphs, str(self.path))
         return score(self.predictor, subgraphs, select_by=self.result.select_by, where=str(self.path))[0]
 
-    def update(self, graph: Any, out: str | Path, *, subgraphs: Source | None = None) -> Run:
+    def update(self, graph: Any, out: str | Path, *, subgraphs: Source | None = None) -> "Run":
         """Fit the chosen models again on a graph that has grown, as ``subgnn update`` does, and open the new run.
 
         The graph is given as in :func:`load`; ``subgraphs`` is a table with further labelled ones.
@@ -240,7 +238,7 @@ class Run:
         facts += [("seed", str(result.seed)), ("date", result.date), ("path", str(self.path))]
         return render("card.html", title=f"{result.recipe} on {result.dataset}", facts=facts)
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Run], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes], "Run"], tuple[bytes]]:
         """For pickle: the exported file, which is checked when it is opened as any other."""
         with temporary_folder("subgnn-export") as folder:
             return _opened_again, (self.export(folder / "run.safetensors").read_bytes(),)

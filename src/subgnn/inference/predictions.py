@@ -5,15 +5,13 @@ table of them. A note says whether the subgraphs that a run is asked about diffe
 (:class:`Drift`).
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -83,7 +81,7 @@ class Predictions:
     @classmethod
     def of(
         cls, predictor: Predictor, subgraphs: Ragged, scores: NDArray[np.float32], limits: NDArray[Any] | None
-    ) -> Predictions:
+    ) -> Self:
         """From scores (:meth:`Predictor.probabilities`) and the limits of sets (:func:`set_limits`)."""
         spec, found = predictor.spec, predictor.novelty(subgraphs)
         task, given = task_of(spec.task), {"novelty": None if found is None else found.tolist()}

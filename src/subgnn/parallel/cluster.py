@@ -7,8 +7,6 @@ can run code on it, so a cluster belongs on a private network. The Ray that :cla
 127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage reports.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import math
@@ -63,6 +61,20 @@ def open_engine(name: EngineName, *, address: str | None = None, processes: int 
     if address is not None:
         raise UserError(f"'{address}' needs Ray", where="--address", hint="add --engine ray")
     return LocalEngine(processes or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[Value]):
+    """A value in the memory of a cluster; a job that holds one finds the value itself in its place."""
+
+    reference: Any
+
+    def get(self) -> Value:
+        """The value; its arrays are read in place and cannot be written."""
+        import ray
+
+        value: Value = ray.get(self.reference)
+        return value
 
 
 class RayEngine(Engine):
@@ -207,20 +219,6 @@ class RayEngine(Engine):
     def close(self) -> None:
         if self._owned:
             self.ray.shutdown()
-
-
-@dataclass(frozen=True, slots=True)
-class Placed(Generic[Value]):
-    """A value in the memory of a cluster; a job that holds one finds the value itself in its place."""
-
-    reference: Any
-
-    def get(self) -> Value:
-        """The value; its arrays are read in place and cannot be written."""
-        import ray
-
-        value: Value = ray.get(self.reference)
-        return value
 
 
 def _pack(job: Any) -> tuple[bytes, list[Any]]:

@@ -8,8 +8,6 @@ terminal reaches the parent only, which ends its workers; a worker whose parent 
 an engine that knows what they will import (``preload``) are forked from one process that has imported it.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import pickle
@@ -31,7 +29,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, cast
 
 from subgnn.errors import UserError
 from subgnn.parallel.interrupts import raise_on_signals
@@ -72,7 +70,7 @@ class Failure:
     error: BaseException | None = None  # where its message is enough: a UserError, or an OSError of a file
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
+    def of(cls, error: BaseException) -> Self:
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         plain = isinstance(error, UserError) or (isinstance(error, OSError) and error.filename is not None)
         return cls(" ".join(message.split()), "".join(traceback.format_exception(error)), error if plain else None)
@@ -227,7 +225,7 @@ class LocalEngine(Engine):
             # A worker that is to stop has nothing to tidy up: what it writes replaces files when it is complete.
             _end_all([worker for worker, _, _ in busy.values()], grace=_GRACE_SECONDS if stop is never else 0.0)
 
-    def _worker(self) -> _Worker:
+    def _worker(self) -> "_Worker":
         while self._idle:
             worker = self._idle.pop()
             if worker.process.is_alive():

@@ -18,10 +18,9 @@ within :data:`MARGIN` of the highest, the one of the lowest loss after calibrati
 is then applied to all predictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import scipy
@@ -62,7 +61,7 @@ class OutOfFold:
     units: NDArray[np.int64]
     metric: str = HEADLINE
 
-    def take(self, rows: NDArray[np.int64]) -> OutOfFold:
+    def take(self, rows: NDArray[np.int64]) -> Self:
         units = np.unique(self.units[rows], return_inverse=True)[1]
         return replace(self, predictions=self.predictions[:, :, rows], targets=self.targets[rows], units=units)
 

@@ -1,14 +1,12 @@
 """Train a portfolio: judge the candidates, select the final answer, fit its members again, and score it on test."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -103,7 +101,7 @@ class _Ensemble:
         """The candidates of weight above 0."""
         return [(row, float(w)) for row, w in zip(self.rows, self.choice.weights, strict=True) if w > 0]
 
-    def only(self, names: Sequence[str]) -> _Ensemble:
+    def only(self, names: Sequence[str]) -> Self:
         """The ensemble of some of its members, calibrated anew; the same if these are all of them."""
         kept = np.where([row.name in names for row in self.rows], self.choice.weights, 0.0)
         if not kept.any() or (kept == self.choice.weights).all():

@@ -5,8 +5,6 @@ starts them all at once; it needs fixed shapes, so batches are padded to the siz
 subgraphs fit, and a second graph is for those that do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,6 +78,13 @@ class Steps:
         return value.detach()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Captured:
+    graph: torch.cuda.CUDAGraph
+    inputs: Any  # their memory is read in every replay
+    output: Tensor
+
+
 class GraphedSteps:
     """Steps as CUDA graphs, one for each size and padded shape of batches.
 
@@ -128,13 +133,6 @@ class GraphedSteps:
         with _capturing(graph, self.stream):
             value = self.steps.advance(inputs.pick(positions), fitting.examples.targets[positions.tensors[0]])
         return _Captured(graph, positions, value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Captured:
-    graph: torch.cuda.CUDAGraph
-    inputs: Any  # their memory is read in every replay
-    output: Tensor
 
 
 class GraphedOutputs:
