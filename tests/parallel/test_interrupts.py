@@ -139,13 +139,13 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
 
 PORTFOLIO = """
 import sys
-from subgnn.training import portfolio_run
-real = portfolio_run.save_candidate
+from subgnn.training import search
+real = search.save_candidate
 def save(row, *given):
     real(row, *given)
     print(row.name, flush=True)
     sys.stdin.readline()
-portfolio_run.save_candidate = save
+search.save_candidate = save
 """
 
 

@@ -1,6 +1,5 @@
 """A small dataset whose labels a network can learn, and a recipe that trains in a second."""
 
-import math
 import signal
 from pathlib import Path
 
@@ -20,10 +19,10 @@ from subgnn.config.settings import (
 )
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.fit import HELD_OUT
 from subgnn.training.fits import Entry, open_fits
 from subgnn.training.options import Callbacks, TrainOptions
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from subgnn.training.search import Budget, Search
 
 CHANNELS = (
     ChannelSettings("position", "internal", 3),
@@ -107,9 +106,10 @@ def press_ctrl_c() -> None:
 
 def out_of_fold(recipe: Recipe, pool: CrossValidation, folds: int, options: TrainOptions) -> np.ndarray:
     """Out-of-fold predictions of one recipe (1, n, outputs), however long they take."""
-    entry = Entry(recipe.name, recipe)
-    rules = {"gain": lambda *_: 0.0, "cannot_win": lambda _: "", "behind": lambda *_: "", "members": list}
-    calls = {"on_judged": lambda _: None, "on_change": lambda _: None}
+    entry, splits = Entry(recipe.name, recipe), pool.folds(0, folds)
     with open_fits(pool, options) as fits:
-        Search(fits, [entry], folds, Budget(math.inf), **rules, **calls).run()
-    return entry.predictions
+        fits.prepare_vectors(entry)
+        jobs = [fits.job(entry, one, fold=i) for i, one in enumerate(splits)]
+        found = {job.fold: fold.predictions for job, fold in fits.fit(jobs)}
+    rows = np.concatenate([np.flatnonzero(one == HELD_OUT) for one in splits])
+    return np.concatenate([found[i] for i in range(len(splits))])[np.argsort(rows)][None]

@@ -33,8 +33,8 @@ SMALL = ("training.epochs=2", "embeddings.dim=4", "bag.inverse_penalty=10", "bag
 @pytest.fixture(autouse=True)
 def all_are_judged(monkeypatch):
     """Networks are judged to the end, however well or badly they do; the data are too easy for them to be."""
-    monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.0)
-    monkeypatch.setattr(portfolio_run, "clearly_behind", lambda *_: "")
+    monkeypatch.setattr(search, "NEARLY_PERFECT", 0.0)
+    monkeypatch.setattr(search, "clearly_behind", lambda *_: "")
     monkeypatch.setattr(portfolio_run, "learning_curve", lambda *_, fit_many, **__: fit_many([]) or None)
 
 
@@ -332,7 +332,7 @@ def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_pat
     def even(given, *_):
         return Choice("ensemble", np.full(len(given.predictions), 1 / len(given.predictions)), {})
 
-    monkeypatch.setattr(portfolio_run, "choose", even)
+    monkeypatch.setattr(search, "choose", even)
     slow, run = {}, Search.run
     monkeypatch.setattr(Search, "run", lambda self: (run(self), slow.update(topology=10**6)))
     monkeypatch.setattr(Search, "refit_seconds", lambda _, rows: float(sum(slow.get(row.name, 0) for row in rows)))
@@ -435,8 +435,8 @@ def pretend(monkeypatch, share):
 @pytest.mark.parametrize(("right", "wrong"), [(0.9, 0.1), (0.9, 0.9), (1.0, 1.0)])
 def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch, right, wrong):
     """A simple model that is right for a share of the subgraphs, and networks that are."""
-    monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.01)
-    monkeypatch.setattr(portfolio_run, "clearly_behind", clearly_behind)
+    monkeypatch.setattr(search, "NEARLY_PERFECT", 0.01)
+    monkeypatch.setattr(search, "clearly_behind", clearly_behind)
     pretend(monkeypatch, {"bag": right, "surroundings": wrong, "surroundings-gin": wrong})
     found = fit(dataset(), tmp_path / "run", small("bag", "surroundings", "surroundings-gin"))
     notes = {row.name: row.note for row in found.leaderboard}

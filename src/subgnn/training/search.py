@@ -1,4 +1,4 @@
-"""Fit the candidates of a portfolio to the folds of a cross-validation: on all cores, and within a time limit.
+"""Judge the candidates of a portfolio by cross-validation, on all cores and within a time limit, and select its answer.
 
 A job is one fit: of one candidate, to all folds but one. Jobs are independent, so they run in any order, in processes
 of this machine or on a Ray cluster, and the result is the same: each fit uses one thread, and decisions about a
@@ -17,18 +17,37 @@ process of its own between any two instructions, and one in this process after i
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.parallel.engine import TOO_LONG, Failure, Stop, never
-from subgnn.training.fit import HELD_OUT
+from subgnn.config.settings import recipe_key
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import draw_folds
+from subgnn.errors import DataError
+from subgnn.metrics.weighting import loss_weights
+from subgnn.models.recipes import find_recipe, portfolio
+from subgnn.models.registry import baseline_of
+from subgnn.parallel.engine import TOO_LONG, Failure
+from subgnn.parallel.interrupts import Interrupt
+from subgnn.result import Candidate
+from subgnn.storage.files import json_digest
+from subgnn.task import task_of
+from subgnn.training.cross_validation import CrossValidation
+from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
+from subgnn.training.fit import HELD_OUT, check_labels
 from subgnn.training.fits import Entry, FitJob, Fits, Fold, vectors_key
+from subgnn.training.options import RunOptions
+from subgnn.training.portfolio import CandidateScores, load_candidate, plan, save_candidate
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
+NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
+CONSTANT = "constant"
+"""The recipe of the guess that ignores the subgraph, and its name among the candidates."""
+_SHOW_SECONDS = 0.5  # between two looks at the leaderboard
 _END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
 
 
@@ -49,34 +68,74 @@ class Budget:
         return min(_END_SECONDS, _END_SHARE * self.seconds)
 
 
-@dataclass(slots=True, eq=False)
 class Search:
-    """Judges candidates; ``on_judged`` is called with each that is finished, ``on_change`` with what is being done.
+    """Judges the candidates of a portfolio, and selects its answer among those that are judged."""
 
-    ``gain`` is what the predictions of a fold, for places among the judged subgraphs, gain over a constant guess.
-    ``cannot_win`` says why a network is left out, ``behind`` why it is stopped after some folds; both may be empty.
-    ``members`` are those of the answer that would be selected among the candidates that were judged.
-    """
+    def __init__(self, dataset: Dataset, options: RunOptions, fits: Fits, interrupt: Interrupt) -> None:
+        recipe, pool = options.recipe, fits.pool
+        self.options, self.fits, self.interrupt, self.budget = options, fits, interrupt, Budget(recipe.auto.time)
+        whole = replace(pool.given.subgraphs, splits=pool.whole())
+        check_labels(whole)
+        loss_weights(recipe.training, whole)
+        self.scores = CandidateScores.by(recipe.training.select_by, pool)
+        self.entries = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
+        # All that out-of-fold predictions depend on.
+        about = {"folds": recipe.auto.folds, "pool": pool.key}
+        self._keys = {
+            entry.name: json_digest(about | {"recipe": recipe_key(entry.recipe), "repeats": entry.repeats})
+            for entry in self.entries
+        }
+        self._recipe = {one.name: one.recipe for one in recipe.auto.candidates}
+        self._splits: dict[int, list[NDArray[np.int8]]] = {}
+        self._scored: dict[tuple[str, int], dict[str, float | None]] = {}
+        self._chosen: dict[tuple[tuple[str, int], ...], Choice] = {}
+        self._shown = 0.0
 
-    fits: Fits
-    entries: Sequence[Entry]
-    num_folds: int
-    budget: Budget
-    gain: Callable[[NDArray[np.int64], NDArray[np.float32]], float]
-    cannot_win: Callable[[Entry], str]
-    behind: Callable[[NDArray[np.int64], NDArray[np.float32]], str]
-    members: Callable[[], Sequence[Entry]]
-    on_judged: Callable[[Entry], None]
-    on_change: Callable[[str], None]
-    interrupted: Stop = never
-    _splits: dict[int, list[NDArray[np.int8]]] = field(default_factory=dict)
+    @property
+    def pool(self) -> CrossValidation:
+        """The subgraphs that candidates are compared on: fewer than ``fits.pool`` if there was no time for all."""
+        return self.scores.pool
+
+    @property
+    def finished(self) -> list[Entry]:
+        return [row for row in self.entries if row.predictions is not None]
+
+    def judge(self) -> None:
+        """Judge the candidates, or read what an earlier process has found."""
+        for row in self.entries:
+            if self.options.resume and not row.dropped:
+                load_candidate(row, self._keys[row.name], self.options.out)
+        self.report("")
+        self.run()
+        if self.finished:
+            return
+        if self.interrupt.pressed:
+            raise KeyboardInterrupt
+        if not any(row.late for row in self.entries):
+            notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.entries)
+            hint = "name a recipe with --recipe"
+            raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
+        self._judge_by_some()
+
+    def _judge_by_some(self) -> None:
+        """Without time for all folds, judge candidates by the subgraphs of the first; without any, guess a constant."""
+        begun = [row for row in self.entries if (0, 0) in row.folds]
+        if not begun:
+            self.entries.insert(0, self.constant())
+            return
+        rows = self.predicted(begun[0], 1)[0]
+        for row in begun:
+            row.predictions, row.note, row.dropped = self.predicted(row, 1)[1][None], row.dropped, ""
+        self.scores = replace(self.scores, pool=replace(self.pool, judged=self.pool.judged[rows]))
+        self._scored.clear()
+        self._chosen.clear()
 
     def run(self) -> None:
         """Judge all candidates that there is time for; those that are judged already have their predictions."""
-        self.fits.stop = lambda: self.interrupted() or self.budget.left < self.reserve()
+        self.fits.stop = lambda: self.interrupt.pressed or self.budget.left < self.reserve()
         simple = [entry for entry in self._open() if entry.is_simple]
         networks = [entry for entry in self._open() if not entry.is_simple]
-        self.on_change("work that candidates share")
+        self.report("work that candidates share")
         # On a GPU, the first network trains beside the others; whether it is left out is decided as if it came later.
         early = [entry for entry in networks[:1] if self.fits.device == "cuda" and not vectors_key(entry.recipe)]
         folds = range(len(self._of(0)))
@@ -92,7 +151,7 @@ class Search:
             some = [entry for entry in judged if repeat < entry.repeats]
             self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
         for entry in self._open():
-            entry.leave_out("interrupted" if self.interrupted() else "stopped: out of time")
+            entry.leave_out("interrupted" if self.interrupt.pressed else "stopped: out of time")
 
     def reserve(self) -> float:
         """Seconds kept for the end of the run, and to fit the members of the answer again."""
@@ -116,7 +175,7 @@ class Search:
 
     def _of(self, repeat: int) -> list[NDArray[np.int8]]:
         if repeat not in self._splits:
-            self._splits[repeat] = self.fits.pool.folds(repeat, self.num_folds)
+            self._splits[repeat] = self.fits.pool.folds(repeat, self.options.recipe.auto.folds)
         return self._splits[repeat]
 
     def _missing(self, entry: Entry) -> list[int]:
@@ -136,7 +195,7 @@ class Search:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         used = 0.0
         cost = {entry.name: self._cost(entry) / self.fits.engine.slots for entry in entries}
-        gains = {entry.name: self.gain(*self.predicted(entry, 1)) for entry in entries}
+        gains = {entry.name: self._gain(*self.predicted(entry, 1)) for entry in entries}
         planned: list[tuple[Entry, int, int]] = []
         for entry in sorted(entries, key=lambda entry: -gains[entry.name] / max(1e-3, cost[entry.name])):
             left = self.budget.left - max(self.reserve(), self._reserve_for(entry)) - used
@@ -186,7 +245,8 @@ class Search:
             entry.dropped, entry.predictions = "failed: a prediction is not a finite number", None
             return
         entry.predictions = found
-        self.on_judged(entry)
+        rows = self.fits.pool.rows[self.fits.pool.judged]
+        save_candidate(entry, self._keys[entry.name], rows, self.options.out)
 
     def predicted(self, entry: Entry, count: int, repeat: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The judged subgraphs of the first folds, by their places, and what a candidate predicts for them."""
@@ -199,7 +259,7 @@ class Search:
 
     def _judge_network(self, entry: Entry) -> None:
         """Judge a network, unless it cannot win; after each fold, in their order, it may turn out to be behind."""
-        entry.dropped = self.cannot_win(entry)
+        entry.dropped = self._cannot_win(entry)
         if entry.dropped or self.fits.stop():
             return
         try:
@@ -228,9 +288,114 @@ class Search:
         """Compare a network after each of its folds, in their order; returns how many folds were looked at."""
         while (0, checked) in entry.folds and checked < len(self._of(0)) - 1 and not entry.dropped:
             checked += 1
-            if why := self.behind(*self.predicted(entry, checked)):
+            if why := self._behind(*self.predicted(entry, checked)):
                 entry.dropped, entry.behind = f"stopped: {why}", True
         return checked
 
     def _show(self) -> None:
-        self.on_change(", ".join(dict.fromkeys(map(str, self.fits.engine.running))))
+        self.report(", ".join(dict.fromkeys(map(str, self.fits.engine.running))))
+
+    def _frequencies(self) -> NDArray[np.float64]:
+        """The frequencies of classes or labels, or the mean (outputs,)."""
+        subgraphs = self.pool.subgraphs
+        outputs = max(1, subgraphs.num_classes)
+        indicators = task_of(subgraphs.task).indicators(np.asarray(subgraphs.targets), outputs)
+        return np.asarray(indicators.mean(axis=0))
+
+    def constant(self) -> Entry:
+        row, guess = Entry(CONSTANT, find_recipe(CONSTANT)), self._frequencies()
+        row.predictions = np.broadcast_to(guess, (1, len(self.pool.judged), len(guess))).astype(np.float32)
+        return row
+
+    def _gain(self, places: NDArray[np.int64], predictions: NDArray[np.float32]) -> float:
+        """The log-likelihood of predictions, a subgraph, above that of always guessing the frequencies of classes."""
+        subgraphs = self.pool.subgraphs
+        task, targets, guess = task_of(subgraphs.task), np.asarray(subgraphs.targets, np.float64), self._frequencies()
+        even = np.broadcast_to(guess, (1, len(places), len(guess)))
+        return task.log_loss(even, targets[places]) - task.log_loss(predictions[None].astype(float), targets[places])
+
+    def _behind(self, places: NDArray[np.int64], predictions: NDArray[np.float32]) -> str:
+        """Why a network is not fitted to the other folds, by what it predicts of some; empty if it may win."""
+        if not self.finished:
+            return ""
+        why = clearly_behind(self.given(), places, predictions[None].astype(np.float64))
+        return why and f"{why} (on {len(places)} subgraphs)"
+
+    def _cannot_win(self, row: Entry) -> str:
+        """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
+        judged = {one.name: self._score(one) for one in self.finished}
+        if not judged or row.is_simple:
+            return ""
+        best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
+        score, corrected = cast(float, judged[best]["score"]), row.recipe.model.baseline
+        corrects = baseline_of(row.recipe) is not None and corrected in judged
+        if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
+            return f"left out: it corrects {corrected}, which is clearly behind {best}"
+        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._score(None)["score"])):
+            return f"left out: {best} already had {score:.3f}, and no network could measurably improve on it"
+        for one in self.entries:
+            if one.behind and self._recipe[one.name] == self._recipe[row.name]:
+                return f"left out: {one.name}, by the same recipe, was stopped"
+        return ""
+
+    def given(self, rows: Sequence[Entry] | None = None) -> OutOfFold:
+        """The out-of-fold predictions of some candidates, by default of those that are finished."""
+        found = [np.asarray(row.predictions) for row in rows or self.finished]
+        repeats = np.arange(max(map(len, found)))
+        # One with fewer repeats stands in with those it has.
+        return self.scores.given(*(one[repeats % len(one)] for one in found))
+
+    def choice(self, rows: Sequence[Entry]) -> Choice:
+        """The answer of some candidates, on out-of-fold predictions; computed once for each set of them."""
+        key = tuple((row.name, len(np.asarray(row.predictions))) for row in rows)
+        if key not in self._chosen:
+            folds = draw_folds(self.pool.subgraphs, self.options.seed, "auto/choice", folds=5)
+            self._chosen[key] = choose(self.given(rows), folds)
+        return self._chosen[key]
+
+    def members(self, rows: Sequence[Entry] | None = None) -> list[Entry]:
+        """The members of the answer of some candidates, by default of those that are finished."""
+        rows = self.finished if rows is None else rows
+        return [row for row, weight in zip(rows, self.choice(rows).weights, strict=True) if weight] if rows else []
+
+    def leaderboard(
+        self, weights: Mapping[str, float] | None = None, tested: Mapping[str, float] | None = None
+    ) -> tuple[Candidate, ...]:
+        """The rows of the leaderboard, in the order of their scores; those without come last."""
+        weights, tested = weights or {}, tested or {}
+        constant = Candidate(
+            name=CONSTANT,
+            recipe="",
+            **self._score(None),
+            seconds=0.0,
+            weight=weights.get(CONSTANT, 0.0),
+            note="ignores the subgraph",
+        )
+        rows = [
+            Candidate(
+                name=row.name,
+                recipe=self._recipe[row.name],
+                **self._score(row),
+                seconds=sum(row.seconds),
+                weight=weights.get(row.name, 0.0),
+                note=row.dropped or row.note,
+                test=tested.get(row.name),
+            )
+            for row in self.entries
+            if row.recipe.method != CONSTANT
+        ]
+        rows.insert(0, constant)
+        return tuple(sorted(rows, key=lambda row: -np.inf if row.score is None else row.score, reverse=True))
+
+    def report(self, doing: str) -> None:
+        """Show the leaderboard so far, but not all the time."""
+        if not doing or time.monotonic() > self._shown + _SHOW_SECONDS:
+            self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
+            self._shown = time.monotonic()
+
+    def _score(self, row: Entry | None) -> dict[str, float | None]:
+        """The score of a candidate with its interval, computed once for each of its repeats; None is the constant."""
+        key = ("", 0) if row is None else (row.name, 0 if row.predictions is None else len(row.predictions))
+        if key not in self._scored:
+            self._scored[key] = self.scores.constant() if row is None else self.scores.of(row.predictions)
+        return self._scored[key]
