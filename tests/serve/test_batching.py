@@ -54,7 +54,7 @@ def test_answers_are_those_of_each_alone(monkeypatch):
     assert sizes == [32, 8]  # blocks of walks are full
     for rows, answer in zip(ROWS, answers, strict=True):
         given = subgraphs_of(served().index, rows)
-        alone = served().predict_or_embed(rows, *given, PredictOptions())["predictions"]
+        alone = served().predict_or_embed(rows, PredictOptions(), *given)["predictions"]
         found = json.loads(answer)
         assert found["run"] == "small"
         assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]
@@ -65,7 +65,7 @@ def test_answers_are_those_of_each_alone(monkeypatch):
 def test_vectors_are_those_of_each_alone(monkeypatch):
     answers, _ = ask_together(monkeypatch, ROWS, options=None)
     for rows, answer in zip(ROWS, answers, strict=True):
-        alone = served().predict_or_embed(rows, *subgraphs_of(served().index, rows), None)
+        alone = served().predict_or_embed(rows, None, *subgraphs_of(served().index, rows))
         found = json.loads(answer)
         assert (found["run"], found["width"], found["dropped"]) == ("small", alone["width"], [[], []])
         np.testing.assert_allclose(found["vectors"], alone["vectors"], atol=2e-6)

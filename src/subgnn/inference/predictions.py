@@ -32,7 +32,6 @@ from subgnn.storage.tables import Column, Part
 from subgnn.task import task_of
 from subgnn.training.run_dir import dataset_path
 
-_WHERE = "--coverage"
 _DIGITS = 6  # of recorded scores
 _FEWEST, _SURE = 20, 0.001  # of drift
 OnAnswers = Callable[[Ragged, "Predictions"], None]
@@ -51,7 +50,7 @@ def set_limits(predictor: Predictor, options: PredictOptions) -> NDArray[np.floa
     if options.coverage is None:
         return None
     if held_out is None:
-        raise UserError("the run has no held-out scores", where=_WHERE, hint="train again with this version")
+        raise UserError("the run has no held-out scores", where="--coverage", hint="train again with this version")
     if options.coverage_by_class and not spec.classes:
         raise UserError("the labels are values, not classes", where="--coverage-by-class", hint="leave it out")
     limits = held_out.limits(options.coverage, spec.num_outputs, by_class=options.coverage_by_class)
@@ -180,15 +179,6 @@ def _sorted(table: AnswerTable, hidden: int) -> AnswerTable:
     return AnswerTable([column for i, column in enumerate(table.columns) if i != hidden], parts())
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One quantity of a batch: its p-value against training, and both in words."""
-
-    what: str
-    p_value: float
-    words: str
-
-
 class Drift:
     """The latest ``most`` subgraphs that a run was asked about, to compare with its training split or whole dataset.
 
@@ -221,8 +211,8 @@ class Drift:
         counts = np.bincount(subgraphs.row_ids, met, len(subgraphs))
         return counts / np.maximum(subgraphs.lengths, 1)
 
-    def differences(self) -> list[Difference]:
-        """The quantities with their p-values; none of too few subgraphs."""
+    def differences(self) -> list[tuple[str, float, str]]:
+        """Each quantity, its p-value against training, and both in words; none of too few subgraphs."""
         with self._lock:
             seen = list(self._seen)
         known = self._known
@@ -236,7 +226,7 @@ class Drift:
             ("members known from training", shares, learned, ".0%"),
         ):
             words = f"median {np.median(now):{form}}, in training {np.median(then):{form}}"
-            found.append(Difference(name, float(scipy.stats.ks_2samp(now, then).pvalue), words))
+            found.append((name, float(scipy.stats.ks_2samp(now, then).pvalue), words))
         targets = known.targets
         if not self._classes or targets is None or known.classes != self._classes:
             return found
@@ -248,14 +238,13 @@ class Drift:
         shares_of = table / table.sum(axis=1, keepdims=True)
         most = int(np.argmax(np.abs(shares_of[0] - shares_of[1])))
         words = f"{present[most]} {shares_of[0, most]:.0%}, in training {shares_of[1, most]:.0%}"
-        return [*found, Difference("predicted classes", p_value, words)]
+        return [*found, ("predicted classes", p_value, words)]
 
     def line(self, *, unknown: int = 0) -> str:
         """What differs, in one line; empty if nothing does. ``unknown`` nodes of the subgraphs are not in the graph."""
         tests = self.differences()
-        clear = [one for one in tests if one.p_value * len(tests) < _SURE]
-        parts = [f"{one.what} ({one.words}; p = {one.p_value:.1g})" for one in clear]
-        if clear and unknown:
+        parts = [f"{name} ({words}; p = {p:.1g})" for name, p, words in tests if p * len(tests) < _SURE]
+        if parts and unknown:
             total = unknown + sum(size for size, _, _ in self._seen)
             parts.append(f"{unknown / total:.0%} of nodes are not in the graph")
         return f"these subgraphs differ from training: {'; '.join(parts)}" if parts else ""

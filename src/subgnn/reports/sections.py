@@ -295,15 +295,14 @@ def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
                 seen[texts[i]] += 1
         groups = {"Correct": sorted(turn, key=turn.__getitem__), "Wrong": [i for i in order if not correct[i]]}
     graph, subgraphs = run.dataset.graph.undirected(), run.dataset.subgraphs.nodes
-    found: list[tuple[str, list[dict[str, Any]]]] = []
-    for title, chosen in groups.items():
-        found.append((title, []))
-        for i in chosen[:_MAX_EXAMPLES]:
-            name = _subgraph_name(run, i)
-            drawing = drawing_values(graph, lay_out(graph, subgraphs[int(run.rows[i])]), name)
-            about = {"name": name, "true": _true_label(run, i), "predicted": cut(texts[i], _LABEL), "note": notes[i]}
-            found[-1][1].append(about | {"drawing": drawing})
-    return found
+
+    def example(i: int) -> dict[str, Any]:
+        name = _subgraph_name(run, i)
+        drawing = drawing_values(graph, lay_out(graph, subgraphs[int(run.rows[i])]), name)
+        about = {"name": name, "true": _true_label(run, i), "predicted": cut(texts[i], _LABEL), "note": notes[i]}
+        return about | {"drawing": drawing}
+
+    return [(title, [example(i) for i in chosen[:_MAX_EXAMPLES]]) for title, chosen in groups.items()]
 
 
 def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:

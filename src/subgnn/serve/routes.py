@@ -205,16 +205,16 @@ async def answer_each(
     request: Request,
     run: ServedRun,
     body: schemas.Subgraphs,
-    work: Callable[[Ragged], dict[str, Any]],
+    work: Callable[[Ragged, list[list[str]]], dict[str, Any]],
     *,
     size: int,
     slow: bool = False,
 ) -> Response:
-    """Do work on the subgraphs of a body with ``size`` nodes, and add the nodes that were dropped to its result."""
+    """Do work on subgraphs with ``size`` nodes and on the nodes dropped from each, which are added to its result."""
 
     def found() -> dict[str, Any]:
         rows, dropped = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
-        return work(rows) | {"dropped": dropped}
+        return work(rows, dropped) | {"dropped": dropped}
 
     lane = lane_for(request, size, slow=slow)
     return await answer(request, run, found, lane=lane, subgraphs=len(body.subgraphs))
@@ -224,16 +224,12 @@ async def answer_together(
     request: Request, run: ServedRun, body: schemas.Subgraphs, options: PredictOptions | None = None
 ) -> Response:
     """Predict subgraphs, or without options compute their vectors; a few together with those of other requests."""
-    state, rows, drop = state_of(request), body.subgraphs, body.unknown == "drop"
+    state, rows = state_of(request), body.subgraphs
     size = check_size(rows, state.limits)
     lane = lane_for(request, size)
     if lane is not state.lanes.quick:
-
-        def work() -> Any:
-            return run.predict_or_embed(rows, *subgraphs_of(run.index, rows, drop=drop), options)
-
-        return await answer(request, run, work, lane=lane, subgraphs=len(rows))
-    small = SmallRequest(rows, size, drop, options, request.scope["deadline"])
+        return await answer_each(request, run, body, partial(run.predict_or_embed, rows, options), size=size)
+    small = SmallRequest(rows, size, body.unknown == "drop", options, request.scope["deadline"])
     content = await state.batchers[run.name].answer(small, lane)
     return counted(request, run, content, subgraphs=len(rows))
 
@@ -251,8 +247,8 @@ async def metrics(request: Request) -> Response:
 
     def compare() -> None:
         for run in state.runs.values():
-            for one in run.drift.differences() if run.drift is not None else ():
-                state.metrics.drift.labels(run=run.name, quantity=one.what).set(one.p_value)
+            for quantity, p_value, _ in run.drift.differences() if run.drift is not None else ():
+                state.metrics.drift.labels(run=run.name, quantity=quantity).set(p_value)
 
     await asyncio.to_thread(compare)
     return Response(state.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -398,7 +394,9 @@ async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
 async def explain(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Explain each prediction: contributions of nodes, components, channels and anchors."""
     size = check_size(body.subgraphs, state_of(request).limits, explained=True)
-    return await answer_each(request, run, body, partial(run.explain, body.subgraphs), size=size, slow=True)
+    return await answer_each(
+        request, run, body, lambda rows, _: run.explain(body.subgraphs, rows), size=size, slow=True
+    )
 
 
 @router.post("/{run}/complete", response_model=schemas.Completions)
@@ -407,7 +405,7 @@ async def complete(request: Request, run: Run, body: schemas.SubgraphsToComplete
     limits, among = state_of(request).limits, body.among
     size = check_size(body.subgraphs, limits) + (0 if among is None else check_size([among], limits))
 
-    def work(subgraphs: Ragged) -> dict[str, Any]:
+    def work(subgraphs: Ragged, _: Any) -> dict[str, Any]:
         few = None
         if among is not None:
             few = known_nodes(run.index, among, "among", drop=body.unknown == "drop")[0].astype(np.int64)
@@ -433,5 +431,5 @@ async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSear
     """Find the known subgraphs (training and validation) that are nearest, with their labels."""
     size = check_size(body.subgraphs, state_of(request).limits)
     options = SearchOptions(body.top, body.include_test, body.by)
-    work = partial(run.search, options=options)
-    return await answer_each(request, run, body, work, size=size, slow=not run.known.is_ready(options))
+    slow = not run.known.is_ready(options)
+    return await answer_each(request, run, body, lambda rows, _: run.search(rows, options), size=size, slow=slow)

@@ -186,12 +186,12 @@ class ServedRun:
         }
 
     def predict_or_embed(
-        self, given: Written, subgraphs: Ragged, dropped: Sequence[Sequence[str]], options: PredictOptions | None
+        self, given: Written, options: PredictOptions | None, subgraphs: Ragged, dropped: Sequence[Sequence[str]]
     ) -> dict[str, Any]:
         """Labels and probabilities, or values; without options vectors. For records, ``given`` are nodes as written."""
         if options is None:
             vectors = self.predictor.embeddings(subgraphs)
-            return {"run": self.name, "width": vectors.shape[1], "vectors": vectors.tolist(), "dropped": list(dropped)}
+            return {"run": self.name, "width": vectors.shape[1], "vectors": vectors.tolist()}
         spec, scores = self.predictor.spec, self.predictor.probabilities(subgraphs)
         if self.drift is not None:
             self.drift.add(subgraphs, scores)
@@ -216,7 +216,7 @@ class ServedRun:
                 | answer
                 | {"known": len(nodes), "new": len(dropped[i]), "note": notes[i]}
             )
-        return {"run": self.name, "task": spec.task, "predictions": predictions, "dropped": list(dropped)}
+        return {"run": self.name, "task": spec.task, "predictions": predictions}
 
     def explain(self, given: Written, subgraphs: Ragged) -> dict[str, Any]:
         """Explanations of predictions; ``given`` are the nodes as they were written, for records."""

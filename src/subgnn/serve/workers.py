@@ -238,7 +238,7 @@ class PredictionBatcher:
             rows = Ragged.from_lengths(values, np.concatenate([rows.lengths for _, rows, _ in group]))
             given = [nodes for waiting, _, _ in group for nodes in waiting.rows]
             unknown = [one for _, _, dropped in group for one in dropped]
-            found = self._run.predict_or_embed(given, rows, unknown, options)
+            found = self._run.predict_or_embed(given, options, rows, unknown)
             what = "vectors" if options is None else "predictions"
             answers = iter(found[what])
             for waiting, _, dropped in group:
