@@ -1,4 +1,4 @@
-"""``data generate``, ``data build`` and ``data split``: what they write, print and refuse."""
+"""``data generate``, ``data build``, ``data download`` and ``data split``: what they write, print and refuse."""
 
 import re
 
@@ -139,3 +139,19 @@ def test_split_refuses(chain, tmp_path):
     ):
         refused(tmp_path, ("data", "split", chain, *words), message)
     assert "exists already" in call("data", "split", chain, "--out", chain).error
+
+
+def test_download_fetches_nothing_and_checks_what_was_unpacked(tmp_path):
+    refused(tmp_path, ("data", "download", "nosuch"), "NAME: 'nosuch' .*; accepted: ppi-bp")
+    refused(tmp_path, ("data", "download", "density"), "it is synthetic: subgnn data generate density")
+    refused(tmp_path, ("data", "download", "PPI_BP"), "no checksum; open https://.* unpack its folder ppi_bp as .*/out")
+    out = tmp_path / "ppi"
+    out.mkdir()
+    assert "edge_list.txt" in call("data", "download", "ppi-bp", "--out", out).error
+    (out / "edge_list.txt").write_text("0 1\n1 2\n")
+    (out / "subgraphs.pth").write_text("0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
+    called = call("data", "download", "ppi-bp", "--out", out)
+    assert f"{out}: 3 nodes, 2 edges, 3 subgraphs\n" in called.out
+    assert "2 edges, but the paper has 316,951" in called.out
+    found = call("data", "download", "ppi-bp", "--out", out, "--json").json
+    assert (found["name"], found["num_nodes"], found["num_subgraphs"], len(found["notes"])) == ("ppi-bp", 3, 3, 3)

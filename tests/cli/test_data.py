@@ -55,17 +55,6 @@ def test_describe_a_folder_and_a_bundle(tmp_path, folder):
     assert "this is not a dataset; a dataset folder or a bundle is accepted" in refused.err
 
 
-def test_describe_compares_datasets_of_the_authors_with_the_paper(tmp_path):
-    out = tmp_path / "ppi_bp"
-    out.mkdir()
-    assert "edge_list.txt" in call("data", "describe", out).error
-    (out / "edge_list.txt").write_text("0 1\n1 2\n")
-    (out / "subgraphs.pth").write_text("0-1\tA\ttrain\n1-2\tB\tval\n2\tA\ttest\n")
-    assert "note: 2 edges, but the paper has 316,951\n" in call("data", "describe", out).out
-    notes = call("data", "describe", out, "--json").json["notes"]
-    assert len([note for note in notes if "but the paper has" in note]) == 3
-
-
 def test_convert_a_folder_to_a_bundle_and_back(tmp_path, folder):
     called = call("data", "convert", folder, "--out", tmp_path / "five.subgnn")
     assert (called.code, called.err) == (0, "")

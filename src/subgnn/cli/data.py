@@ -12,8 +12,8 @@ from subgnn.api.options import TableOptions, with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, IdBase, JsonFlag, KeyValues, OutFolder
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.errors import DataError, UserError, excerpt
-from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, CatalogEntry
+from subgnn.errors import DataError, UserError, choices, excerpt
+from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
 
@@ -25,6 +25,7 @@ _LISTED = 30  # types of edges
 GENERATED = ("density", "cut-ratio", "coreness", "component")
 PUBLIC = ("patients", "recipes", "walmart", "mag10", "dblp", "ecoli", "movies")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", *PUBLIC)
+REAL = (*BUILT[:3], "em-user")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 DatasetFiles = Annotated[
     Path,
@@ -182,8 +183,6 @@ def describe_dataset(
 ) -> None:
     """Describe a dataset: the paper's two tables of properties, labels, splits and notes.
 
-    A note says where the sizes of ppi-bp, hpo-metab, hpo-neuro or em-user are not those of the paper.
-
     Example:
     $ subgnn data describe edges.csv members.csv
     Base graph of members
@@ -199,10 +198,6 @@ def describe_dataset(
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
     found["notes"] = files.notes + found["notes"]
-    paper = CATALOG.get(dataset.name.replace("_", "-"))
-    for size in ("num_nodes", "num_edges", "num_subgraphs") if paper is not None and paper.kind == "real" else ():
-        if (published := getattr(paper, size)) != found[size]:
-            found["notes"].append(f"{found[size]:,} {size[4:]}, but the paper has {published:,}")
     print_json(found)
     print_properties(found)
     if "edge_types" in found:
@@ -339,6 +334,44 @@ def generate_dataset(
     print_properties(found, CATALOG[name])
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_next("data", "check", out)
+
+
+@data.command("download")
+def download(
+    name: Annotated[str, Argument(metavar="NAME", help="ppi-bp, hpo-metab, hpo-neuro or em-user.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The folder that you unpacked, or will unpack.")],
+    json: JsonFlag = False,
+) -> None:
+    """Say where the paper's authors publish a dataset, and check the folder that you unpacked from there.
+
+    Nothing is downloaded, because the authors publish no checksum to compare a download with.
+
+    Example:
+    $ subgnn data download ppi-bp --out ppi_bp
+    ppi_bp: ppi-bp is not fetched, because its authors publish no checksum; open ...
+    """
+    from subgnn.data.describe import check
+
+    known = name.lower().replace("_", "-")
+    if known not in REAL:
+        made = f"it is synthetic: subgnn data generate {known} --out DIR" if known in CATALOG else choices(known, REAL)
+        raise UserError(f"'{name}' is not a dataset of the paper's authors", where="NAME", hint=made)
+    if not out.is_dir():
+        what = f"{known} is not fetched, because its authors publish no checksum"
+        there = f"open {AUTHORS_PAGE}, follow its link to the data, unpack its folder {known.replace('-', '_')}"
+        raise UserError(what, where=str(out), hint=f"{there} as {out}, and run this command again")
+    problems, dataset = check(out)
+    dataset = problems.require(dataset, out)
+    entry = CATALOG[known]
+    found = {"nodes": dataset.graph.num_nodes, "edges": dataset.graph.num_edges, "subgraphs": len(dataset.subgraphs)}
+    sizes = {what: (ours, getattr(entry, f"num_{what}")) for what, ours in found.items()}
+    notes = [f"{ours:,} {what}, but the paper has {paper:,}" for what, (ours, paper) in sizes.items() if ours != paper]
+    counts = {f"num_{what}": ours for what, ours in found.items()}
+    print_json({"name": known, "out": str(out), "page": AUTHORS_PAGE, **counts, "notes": notes})
+    print_line(f"{out}: " + ", ".join(f"{ours:,} {what}" for what, ours in found.items()))
+    print_notes(notes)
+    recipe = f"alsentzer2020_{known.replace('-', '_')}"
+    print_next("train", out, "--recipe", recipe, "--split", "published", "--out", "run")
 
 
 def _source(text: str) -> Any:

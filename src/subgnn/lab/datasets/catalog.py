@@ -7,7 +7,8 @@ from typing import Literal
 from subgnn.config.files import parse_table, read_toml
 
 COLUMNS = ("nodes", "density", "cut_ratio", "components")
-_PUBLISHED = "by hand from the authors, and read as it is: https://github.com/mims-harvard/SubGNN links the data"
+AUTHORS_PAGE = "https://github.com/mims-harvard/SubGNN"
+_PUBLISHED = f"by hand from the authors, and read as it is: {AUTHORS_PAGE} links the data"
 _HOW = {
     "synthetic": "subgnn data generate NAME --out DIR --seed 0",
     "real": f"{_PUBLISHED}, or from primary sources: subgnn data build NAME --out DIR",
