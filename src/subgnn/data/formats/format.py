@@ -37,6 +37,8 @@ _NODE_WORDS = {
 }
 
 
+Roles = dict[str, str]
+"""Titles of columns by role."""
 COLUMN_OPTIONS = {role: row["option"][2:].replace("-", "_") for role, row in _ROLES.items() if row["option"]}
 """The option that names the column of a role, as a keyword."""
 
@@ -57,7 +59,7 @@ class Columns(dict[str, str | None]):
         what = f"no column {excerpt(given)}" if not same else f"{len(same)} columns are called {excerpt(given)}"
         raise DataError(what, where=table.where, hint=choices(given, table.titles))
 
-    def add(self, table: Table, roles: Sequence[str], found: dict[str, str]) -> None:
+    def add(self, table: Table, roles: Sequence[str], found: Roles) -> None:
         """Add the columns of further roles to those that are found, as far as there are any."""
         for role in roles:
             if (title := self.find(table, role, list(found.values()))) is not None:
@@ -181,9 +183,7 @@ class ReadOptions:
             raise error
         self.problems.add(error)
 
-    def read_column(
-        self, table: Table, role: str, found: dict[str, str], read: Callable[[str], NDArray[Any]]
-    ) -> NDArray[Any] | None:
+    def read_column(self, table: Table, role: str, found: Roles, read: Callable[[str], NDArray[Any]]) -> Any:
         """Read the column of a role, if any; one that was guessed and cannot be read is dropped, with a note."""
         if role not in found:
             return None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.format import ReadOptions, missing
+from subgnn.data.formats.format import ReadOptions, Roles, missing
 from subgnn.data.formats.tables import Table, read_table
 from subgnn.errors import DataError, excerpt
 
@@ -44,7 +44,7 @@ def read_label_table(subgraphs: Sequence[str], options: ReadOptions) -> tuple[li
     return made["label"], made.get("split")
 
 
-def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions) -> tuple[Table, dict[str, str]]:
+def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions) -> tuple[Table, Roles]:
     """The table, without a header if names stand there, and its columns by role: named, likely, or of names."""
     known, columns = set(subgraphs), options.columns
     found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
-from subgnn.data.formats.format import Columns, ReadOptions, described, missing, unused_columns
+from subgnn.data.formats.format import Columns, ReadOptions, Roles, described, missing, unused_columns
 from subgnn.data.formats.labels import one_each, read_label_table, role_values
 from subgnn.data.formats.subgraph_text import read_times
 from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
@@ -155,8 +155,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
     if table.is_list(node):
         lists = table.lists(node, "node")
-        absent = table.lists(found["absent"], "absent") if "absent" in found else None
-        return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists, absent), times=times)
+        encoded = encode_texts(lists, table.lists(found["absent"], "absent") if "absent" in found else None)
+        return replace(_wide(table, found, names or list(map(" ".join, lists)), encoded), times=times)
     cells = table.cells(node, "node").to_pylist()
     sample = cells[:_SAMPLE]
     separator = find_separator(sample, graph)
@@ -167,11 +167,11 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
-    lists, absent = list(_split_all(cells, separator, graph, table.place)), None
+    absent = None
     if "absent" in found:
-        given = [cell or "" for cell in table.cells(found["absent"], "absent").to_pylist()]
-        absent = list(_split_all(given, separator, graph, table.place, empty=True))
-    return replace(_wide(table, found, names, cells, lists, absent), times=times)
+        absent = _split_all(table.cells(found["absent"], "absent").to_pylist(), separator, graph, table.place)
+    encoded = encode_texts(_split_all(cells, separator, graph, table.place), absent)
+    return replace(_wide(table, found, names or cells, encoded), times=times)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
@@ -184,12 +184,7 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
 
 
 def _long(
-    table: Table,
-    found: dict[str, str],
-    names: list[str],
-    cells: list[str],
-    times: NDArray[Any] | None,
-    options: ReadOptions,
+    table: Table, found: Roles, names: list[str], cells: list[str], times: NDArray[Any] | None, options: ReadOptions
 ) -> Members:
     """A row for each membership; a subgraph is as old as its latest row."""
     first, texts = dict[str, int](), dict[str, int]()
@@ -236,27 +231,18 @@ def _lacks(table: Table, title: str) -> NDArray[np.bool_]:
     return np.array([cell in _YES for cell in cells], bool)
 
 
-def _wide(
-    table: Table,
-    found: dict[str, str],
-    names: list[str] | None,
-    cells: list[str],
-    lists: list[list[str]],
-    absent: list[list[str]] | None,
-) -> Members:
+def _wide(table: Table, found: Roles, called: list[str], encoded: tuple[list[str], Ragged, Ragged | None]) -> Members:
     """A row for each subgraph; without a name, it is called by the cell of its nodes."""
+    texts, nodes, lacking = encoded
     labels, splits = (role_values(table, found[role], role) if role in found else None for role in ("label", "split"))
-    empty = next((row for row, nodes in enumerate(lists) if not nodes), None)
-    if empty is not None:
-        raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
+    _refuse_empty(nodes.lengths, table.place)
     others = {
         title: [None if cell is None else str(cell) for cell in table.column(title).to_pylist()]
         for title in table.titles
         if title not in (found["node"], found.get("subgraph"), found.get("absent"))
     }
-    called, rows = cells if names is None else names, [table.number(row) for row in range(len(lists))]
-    texts, nodes, lacking = encode_texts(lists, absent)
-    made = Members(table.where, called, texts, nodes, labels, splits, rows, named=names is not None, absent=lacking)
+    rows, named = [table.number(row) for row in range(len(nodes))], "subgraph" in found
+    made = Members(table.where, called, texts, nodes, labels, splits, rows, named=named, absent=lacking)
     return replace(made, titles=[title for title in table.titles if title not in found.values()], others=others)
 
 
@@ -283,6 +269,11 @@ def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Member
             values[f"{role}s"] = own
     options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
     return replace(members.take(kept), **values)
+
+
+def _refuse_empty(sizes: NDArray[Any], place: Callable[[int], str]) -> None:
+    if not sizes.all():
+        raise DataError("empty subgraph", where=place(int(np.argmin(sizes))), hint="at least one node is needed")
 
 
 def encode_texts(
@@ -359,7 +350,7 @@ def _from_lines(
 
     width, ids = min(map(len, cells)), ids_from is not None
     lists = _split_all(fields, separator, graph, place, ids=ids)
-    lacking = _split_all((row[3] for row in cells), separator, graph, place, ids=ids, empty=True)
+    lacking = _split_all((row[3] for row in cells), separator, graph, place, ids=ids)
     if ids or base:
         prefix = "#" if graph.names is None else graph.names.row_prefix
         lists, lacking = (
@@ -367,13 +358,14 @@ def _from_lines(
             for rows in (lists, lacking)
         )
     texts, nodes, absent = encode_texts(lists, lacking if width > 3 else None)
+    _refuse_empty(nodes.lengths, place)
     labels, splits = ([row[i] for row in cells] if width > i else None for i in (0, 1))
     problems, times = Problems(), None
     if "subgraph_time" in wanted and width > 2:
         times = read_times([row[2] for row in cells], place, problems)
     problems.stop()
-    found = Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
-    return replace(found, absent=absent)
+    found = Members(str(path), fields, texts, nodes, labels, splits, lines, "line", times=times, absent=absent)
+    return replace(found, named=False)
 
 
 def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
@@ -413,20 +405,11 @@ def _split(cell: str, separator: str, graph: Graph, *, ids: bool = False) -> lis
 
 
 def _split_all(
-    cells: Iterable[str],
-    separator: str,
-    graph: Graph,
-    place: Callable[[int], str],
-    *,
-    ids: bool = False,
-    empty: bool = False,
+    cells: Iterable[str], separator: str, graph: Graph, place: Callable[[int], str], *, ids: bool = False
 ) -> Iterator[list[str]]:
-    """The nodes of each list, which may be ``empty``; ``place`` names that of a list for errors."""
+    """The nodes of each list; ``place`` names that of a list for errors."""
     for row, cell in enumerate(cells):
         try:
-            nodes = _split(cell, separator, graph, ids=ids)
+            yield _split(cell, separator, graph, ids=ids)
         except DataError as error:
             raise DataError(error.what, where=place(row), hint=error.hint) from None
-        if not nodes and not empty:
-            raise DataError("empty subgraph", where=place(row), hint="at least one node is needed")
-        yield nodes
