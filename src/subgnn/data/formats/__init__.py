@@ -14,12 +14,7 @@ FORMATS: tuple[FileFormat, ...] = (
     FOLDER,
     BUNDLE,
     *GRAPH_FILES,
-    FileFormat(
-        "table of edges",
-        (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
-        read_graph=read_edges,
-        matches=lambda path: True,  # every other file
-    ),
+    FileFormat(lambda path: True, read_graph=read_edges),  # a table of edges: every other file
 )
 
 

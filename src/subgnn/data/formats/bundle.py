@@ -275,8 +275,5 @@ def _ragged_parts(dataset: Dataset) -> tuple[list[Ragged], list[Ragged]]:
 
 
 BUNDLE = FileFormat(
-    "bundle",
-    (SUFFIX,),
-    read_dataset=lambda path, options, _: read_bundle(path, check="always" if options.verify else "once"),
-    matches=is_bundle,
+    is_bundle, read_dataset=lambda path, options, _: read_bundle(path, check="always" if options.verify else "once")
 )

@@ -358,4 +358,4 @@ def _write_rows(path: Path, rows: Iterable[Iterable[str]]) -> None:
         file.writelines("\t".join(row) + "\n" for row in rows)
 
 
-FOLDER = FileFormat("dataset folder", ("/",), read_dataset=read_folder, matches=lambda path: not path.is_file())
+FOLDER = FileFormat(lambda path: not path.is_file(), read_dataset=read_folder)

@@ -206,14 +206,9 @@ class FileFormat:
     """A way to store a dataset or a graph; it has a reader for each of these that it can hold.
 
     A reader raises :class:`~subgnn.errors.DataError`, or adds to ``problems`` what is wrong and returns None, so that
-    ``subgnn data check`` can list every problem of a file. Without ``matches``, the ending of a name tells the format.
+    ``subgnn data check`` can list every problem of a file.
     """
 
-    name: str
-    suffixes: tuple[str, ...]
+    accepts: Callable[[Path], bool]
     read_dataset: Callable[[Path, ReadOptions, Problems], Dataset | None] | None = None
     read_graph: Callable[[Path, ReadOptions], Graph] | None = None
-    matches: Callable[[Path], bool] | None = None
-
-    def accepts(self, path: Path) -> bool:
-        return path.name.endswith(self.suffixes) if self.matches is None else self.matches(path)

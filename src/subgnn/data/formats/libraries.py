@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from torch_geometric.data import Data
 
+_NETWORKX = (".graphml", ".graphml.gz", ".json")
 _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 """Attributes that may hold the names of nodes: igraph and Cytoscape number the nodes, and name them there."""
 
@@ -244,6 +245,6 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
 
 
 GRAPH_FILES = (
-    FileFormat("graph of networkx", (".graphml", ".graphml.gz", ".json"), read_graph=_checked(_networkx_file)),
-    FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),
+    FileFormat(lambda path: path.name.endswith(_NETWORKX), read_graph=_checked(_networkx_file)),
+    FileFormat(lambda path: path.name.endswith(".pt"), read_graph=_checked(_pyg)),
 )
