@@ -33,8 +33,8 @@ from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import write_npy
-from subgnn.storage.files import atomic_write, input_file, refuse_existing
-from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
+from subgnn.storage.files import STANDARD_STREAM, atomic_write, input_file, refuse_existing
+from subgnn.storage.tables import FORMATS, Column, Part, TableFormat, distinct, open_output, write_table
 
 _NPY = ".npy"
 _LISTS = 32  # subgraphs whose several rows are written together
@@ -266,13 +266,13 @@ class Files:
                 nor TSV; and for an output that exists, unless it may be replaced.
         """
         suffix = self.out.suffix
-        found = None if suffix in others else "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
+        found = None if suffix in others else "tsv" if self.out == STANDARD_STREAM else FORMATS.get(suffix, default)
         if found is None and suffix not in others:
             hint = f"accepted: {', '.join([*others, *FORMATS])}, or - for the standard output"
             raise DataError(f"unknown kind of file '{suffix}'", where=str(self.out), hint=hint)
         if self.excel_safe and found not in ("csv", "tsv"):
             raise DataError(f"{self.out} is neither CSV nor TSV", where="--excel-safe", hint="leave it out")
-        if self.out != STDOUT:
+        if self.out != STANDARD_STREAM:
             refuse_existing(self.out, overwrite=self.overwrite)
         return found
 
@@ -280,7 +280,7 @@ class Files:
         """The subgraphs, of a run as of their times if it measures them so; a warning reports dropped nodes."""
         graph, step = (asked, None) if isinstance(asked, Graph) else (asked.graph, asked.as_of_step)
         with input_file(self.subgraphs) as path:
-            where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
+            where = path.name if self.subgraphs == STANDARD_STREAM else str(path)  # not the temporary file
             reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
             query = Query.read(path, graph, reading, dated=step is not None).as_of(step)
         if step is not None and query.members.times is None:

@@ -24,7 +24,7 @@ from subgnn.storage.files import atomic_write, parse_json, read_errors
 
 TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
-_ALIGN, _NPY_HEADER = 64, 128
+_ALIGN = 64
 _MAX_HEADER = 100_000_000
 _BLOCK = 2**24
 _ZEROS = "0" * 64
@@ -243,17 +243,13 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
     return array
 
 
-def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, int]:
-    """Write vectors, some at a time; returns their shape."""
-    rows, width = 0, 0
-    start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little")
+def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> None:
+    """Write vectors, some at a time."""
+    header: dict[str, Any] = {"descr": "<f4", "fortran_order": False, "shape": (0, 0)}
     with path.open("wb") as file:
-        file.write(bytes(_NPY_HEADER))
+        np.lib.format.write_array_header_1_0(file, header)
         for vectors in chunks:
             file.write(np.ascontiguousarray(vectors, "<f4").data)
-            rows, width = rows + len(vectors), vectors.shape[1]
-        # A header of format 1.0, of a length that does not depend on the number of rows.
-        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}".encode()
+            header["shape"] = header["shape"][0] + len(vectors), vectors.shape[1]
         file.seek(0)
-        file.write(start + header.ljust(_NPY_HEADER - 11) + b"\n")
-    return rows, width
+        np.lib.format.write_array_header_1_0(file, header)  # in which NumPy leaves room for any number of rows

@@ -19,7 +19,6 @@ from subgnn.storage.files import STANDARD_STREAM, atomic_write, finite
 TableFormat = Literal["csv", "tsv", "parquet", "jsonl"]
 FORMATS: dict[str, TableFormat] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl"}
 """Formats of tables by the ending of a file's name."""
-STDOUT = STANDARD_STREAM
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 Part = Sequence[Sequence[Any]]
@@ -116,7 +115,7 @@ def _write_parquet(file: IO[bytes], columns: Sequence[Column], parts: Iterable[P
 @contextmanager
 def open_output(out: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """Open a file that is written whole or not at all; ``-`` is the standard output."""
-    if out == STDOUT:
+    if out == STANDARD_STREAM:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
