@@ -22,7 +22,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.channels.diffusion import walks_of
 from subgnn.config.files import Probability
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
@@ -36,12 +35,12 @@ from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.task import task_of
 
-_FEW_ROWS, _ABSENT_BAG = 4, ABSENT + "bag"
+_FEW_ROWS = 4
 _INVERSE_PENALTIES = {"none": (1.0, 10.0, 100.0, 1_000.0), "classes": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
 
@@ -129,11 +128,11 @@ class BagModel(ArrayModel):
         found = super().set_up(data, recipe)
         if len(data.subgraphs) <= PRODUCT_ROWS:
             nodes, settings = data.subgraphs.nodes, DiffusionSettings(weighted=recipe.of(BagSettings).weighted)
-            names = self._views(recipe, data.graph) + [_ABSENT_BAG] * self._has_absent(recipe, nodes)
-            weight = recipe.of(BagSettings).absent
+            weights = dict.fromkeys(self._views(recipe, data.graph), 1.0)
+            if absent_of(nodes) is not None and (absent := recipe.of(BagSettings).absent):
+                weights[ABSENT + "bag"] = absent
             cast(Bags, found.source).views = [
-                (weight if name == _ABSENT_BAG else 1.0, view_of(data.graph, nodes, name, settings, keep=True))
-                for name in names
+                (weight, view_of(data.graph, nodes, name, settings, keep=True)) for name, weight in weights.items()
             ]
         return found
 
@@ -148,9 +147,6 @@ class BagModel(ArrayModel):
     def _views(self, settings: Settings, graph: Graph) -> list[str]:
         return ["bag", *(f"one-hop-{way}" if way else "one-hop" for way in self._ways(settings, graph))]
 
-    def _has_absent(self, settings: Settings, nodes: Ragged) -> bool:
-        return absent_of(nodes) is not None and settings.of(BagSettings).absent > 0
-
     def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
         """The ways that the bag is spread over edges; an empty one is that of both directions."""
         directed = settings.of(BagSettings).directed and graph.oriented is not None
@@ -158,17 +154,9 @@ class BagModel(ArrayModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: those of the features that some training subgraph has a value in; and these subgraphs."""
-        graph, known = data.graph, data.subgraphs.nodes.take(data.subgraphs.indices("train"))
-        inside = np.unique(known.values).astype(np.int64)
-        columns = [inside]
-        for part, way in enumerate(self._ways(recipe, graph)):
-            there = walks_of(graph, way).graph if way else graph
-            near = np.unique(Ragged(there.neighbors, there.offsets).take(inside).values)
-            columns.append((1 + part) * graph.num_nodes + near.astype(np.int64))
-        if self._has_absent(recipe, known):
-            absent = np.unique(absent_rows(known).values)
-            columns.append(len(columns) * graph.num_nodes + absent.astype(np.int64))
-        return {"columns": np.concatenate(columns)} | set_arrays(known)
+        known = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+        rows, _ = self._measured(recipe, data.graph, known)
+        return {"columns": np.unique(rows.indices).astype(np.int64)} | set_arrays(known)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
@@ -176,10 +164,10 @@ class BagModel(ArrayModel):
         values, unit = self._measured(checkpoint.spec, graph, nodes)
         return Bags(values[:, columns], unit[:, columns], nodes)
 
-    def _measured(self, spec: ModelSpec, graph: Graph, nodes: Ragged) -> tuple[Any, Any]:
+    def _measured(self, given: Settings, graph: Graph, nodes: Ragged) -> tuple[Any, Any]:
         """The features of each subgraph, with absent nodes last, as they are and scaled."""
-        settings = spec.of(BagSettings)
-        values, unit = features(graph, nodes, ways=self._ways(spec, graph), weighted=settings.weighted)
+        settings = given.of(BagSettings)
+        values, unit = features(graph, nodes, ways=self._ways(given, graph), weighted=settings.weighted)
         if not settings.absent:
             return values, unit
         absent = settings.absent * bag_of_nodes(absent_rows(nodes), graph.num_nodes)
