@@ -37,13 +37,9 @@ class NodeAnchors:
         """Nodes whose embeddings are needed."""
         return self.nodes
 
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"nodes": self.nodes}
-
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> NodeAnchors:
-        """Anchors from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
+        """Anchors from their :func:`named_arrays`; raises :class:`ValueError` if they do not fit."""
         nodes = take("nodes", np.int32)
         if len(nodes) != num_anchors:
             raise ValueError(f"{len(nodes)} anchors, not {num_anchors}")
@@ -60,11 +56,6 @@ class PatchAnchors:
     @property
     def touched(self) -> NDArray[np.int32]:
         return self.walks.values
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {"patches": self.patches, "walks": self.walks}
-        return {f"{name}.{kind}": getattr(rows, kind) for name, rows in parts.items() for kind in ("values", "offsets")}
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
@@ -211,3 +202,12 @@ def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
         parts = {f.name: each_array(function, *(getattr(one, f.name) for one in values)) for f in fields(value)}
         return cast(T, type(value)(**parts))
     return value
+
+
+def named_arrays(value: Any, name: str) -> dict[str, NDArray[Any]]:
+    """Every array in nested dataclasses, lists and dictionaries by its path, such as ``name.0.patches.values``."""
+    if isinstance(value, np.ndarray):
+        return {name: value}
+    items: Any = ((f.name, getattr(value, f.name)) for f in fields(value)) if is_dataclass(value) else ()
+    items = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else items
+    return {path: array for key, part in items for path, array in named_arrays(part, f"{name}.{key}").items()}

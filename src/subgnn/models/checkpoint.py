@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import OwnAnchors, SharedAnchors
+from subgnn.channels.channel import OwnAnchors, SharedAnchors, named_arrays
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import PORTFOLIO, ChannelSettings
 from subgnn.data.graph import Graph
@@ -79,18 +79,13 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "component_keys": spec.component_keys.view(np.int64),
     }
     arrays |= {f"weights.{name}": np.asarray(value) for name, value in checkpoint.weights.items()}
-    for name, standard in spec.standards.items():
-        arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"] = standard.mean, standard.deviation
-    if (held_out := spec.held_out) is not None:
-        arrays |= {f"held_out.{name}": getattr(held_out, name) for name in _HELD_OUT}
+    parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "anchors": spec.shared}
+    for name, part in parts.items():
+        arrays |= named_arrays(part, name)
     if (novelty := spec.novelty) is not None:
         rows = novelty.references
         arrays |= {"novelty.nodes": rows.values, "novelty.offsets": rows.offsets}
         arrays["novelty.distances"] = novelty.distances
-    for layer, row in enumerate(spec.shared):
-        for channel, anchors in enumerate(row):
-            of_channel = {} if anchors is None else anchors.arrays
-            arrays |= {f"anchors.{layer}.{channel}.{name}": part for name, part in of_channel.items()}
     content: dict[str, Any] = {
         "recipe": spec.recipe(),
         "classes": list(spec.classes),
@@ -280,10 +275,8 @@ def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
-    parts: list[NDArray[Any]] = [spec.table_nodes]
-    for anchors in (anchors for row in spec.shared for anchors in row if anchors is not None):
-        parts += [array for name, array in anchors.arrays.items() if not name.endswith("offsets")]
-    for nodes in parts:
+    anchors = [array for name, array in named_arrays(spec.shared, "").items() if not name.endswith("offsets")]
+    for nodes in (spec.table_nodes, *anchors):
         outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
         if len(outside):
             yield f"it holds a node that is not in the graph ({outside[0]}; ids run 0..{num_nodes - 1})"
