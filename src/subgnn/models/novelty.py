@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.kernels.products import sparse_products
+from subgnn.models.kernel_machines.views import bag_of_nodes, scaled_rows, times_adjacency
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -133,15 +134,8 @@ def _entries(graph: Graph, subgraphs: Ragged) -> NDArray[np.int64]:
 
 def _unit_rows(graph: Graph, subgraphs: Ragged) -> scipy.sparse.csr_array:
     """The bags of subgraphs, spread one hop, of length one (n, N)."""
-    spread = _entries(graph, subgraphs) - 1  # the neighbours of a node that spreads
-    spreads = np.flatnonzero(spread)
-    near = Ragged(graph.neighbors, graph.offsets).take(subgraphs.values[spreads])
-    owner = subgraphs.row_ids
-    rows = np.concatenate([owner, owner[spreads][near.row_ids]])
-    columns = np.concatenate([subgraphs.values, near.values])
-    values = np.concatenate([np.ones(len(owner)), (1 / spread[spreads])[near.row_ids]])
-    found = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(subgraphs), graph.num_nodes))
-    found.sum_duplicates()
-    owner = np.repeat(np.arange(len(subgraphs)), np.diff(found.indptr))
-    found.data /= np.sqrt(np.bincount(owner, found.data**2, minlength=len(subgraphs)))[owner]
-    return found
+    bag, spread = bag_of_nodes(subgraphs, graph.num_nodes), _entries(graph, subgraphs) - 1
+    spreads = spread > 0
+    ends = np.append(0, np.cumsum(spreads))[subgraphs.offsets]
+    shares = scipy.sparse.csr_array((1 / spread[spreads], bag.indices[spreads], ends), shape=bag.shape)
+    return scaled_rows(bag + times_adjacency(shares, graph))

@@ -34,7 +34,14 @@ from subgnn.models.kernel_machines.kernel_machine import SET_ARRAYS, moved_landm
 from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
-from subgnn.models.kernel_machines.views import ABSENT, WAYS, DiffusionSettings, bag_of_nodes, spread_one_hop
+from subgnn.models.kernel_machines.views import (
+    ABSENT,
+    WAYS,
+    DiffusionSettings,
+    bag_of_nodes,
+    scaled_rows,
+    spread_one_hop,
+)
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
@@ -172,7 +179,7 @@ class BagModel(ArrayModel):
             return values, unit
         absent = settings.absent * bag_of_nodes(absent_rows(nodes), graph.num_nodes)
         values = scipy.sparse.hstack([values, absent], format="csr")
-        return values, scipy.sparse.hstack([unit, _scaled(absent, settings.absent)], format="csr")
+        return values, scipy.sparse.hstack([unit, scaled_rows(absent, settings.absent)], format="csr")
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Measure the training subgraphs on the new graph; their weights stay as they are."""
@@ -227,14 +234,7 @@ def features(
         return found
     bag = bag_of_nodes(nodes, graph.num_nodes)
     parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
-    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(list(map(_scaled, parts)), format="csr")
-
-
-def _scaled(part: scipy.sparse.csr_array, to: float = 1.0) -> scipy.sparse.csr_array:
-    """Rows of a given length, unless they are zero."""
-    length = np.sqrt(part.multiply(part).sum(axis=1))
-    scale = np.repeat(to / np.where(length > 0, length, 1.0), np.diff(part.indptr))
-    return scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape)
+    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(list(map(scaled_rows, parts)), format="csr")
 
 
 class Bags(HostSource):

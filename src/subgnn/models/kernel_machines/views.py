@@ -203,6 +203,13 @@ def times_adjacency(
     return narrow @ scipy.sparse.csr_array((given, near.values, near.offsets), shape=(len(nodes), graph.num_nodes))
 
 
+def scaled_rows(part: scipy.sparse.csr_array, to: float = 1.0) -> scipy.sparse.csr_array:
+    """Rows of a given length, unless they are zero."""
+    length = np.sqrt(part.multiply(part).sum(axis=1))
+    scale = np.repeat(to / np.where(length > 0, length, 1.0), np.diff(part.indptr))
+    return scipy.sparse.csr_array((part.data * scale, part.indices, part.indptr), shape=part.shape)
+
+
 def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
     """d^-1/2 of the rows of a graph (N,), 0 where d is 0."""
     if weighted:
