@@ -125,7 +125,7 @@ def test_only_components_of_the_training_split_have_a_learned_state(tmp_path):
     sets = [frozenset(table[part].tolist()) for part in nodes]
     trained = {s for s, owner in zip(sets, whole.subgraph.tolist(), strict=True) if owner in set(examples.train)}
     assert len(checkpoint.spec.component_keys) == len(trained)
-    rows = dict(zip(sets, whole.known.tolist(), strict=True))
+    rows = dict(zip(sets, whole.beside.known.tolist(), strict=True))
     assert {s for s, row in rows.items() if row} == trained
     assert len({rows[s] for s in trained}) == len(trained)
     states = weights(tmp_path / "run")["component_states"]
@@ -139,7 +139,7 @@ def test_learned_states_start_at_the_sum_of_node_vectors_and_change_only_the_nei
     network, examples, _ = set_up(settings)
     batch = examples.inputs.batch(examples.train)
     initial = network.component_vectors(batch, network.node_vectors(batch))
-    torch.testing.assert_close(network.component_states[batch.known], initial)
+    torch.testing.assert_close(network.component_states[batch.beside.known], initial)
     torch.nn.init.ones_(network.component_states)
     states = network.initial_states(batch, initial)
     for channel, state in zip(network.channels, states, strict=True):

@@ -137,14 +137,9 @@ class MethodSettings:
 Method = TypeVar("Method", bound=MethodSettings)
 
 
-def method_settings(methods: Mapping[str, MethodSettings], kind: type[Method]) -> Method:
-    """The settings of a kind among those of several methods; the defaults if they are not there."""
-    return cast("Method", methods[kind.section]) if kind.section in methods else kind()
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """All settings of a run, and the published number for it; ``methods`` are the settings of methods by section."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ModelRecipe:
+    """The settings that a model is built by; ``methods`` are the settings of methods by section."""
 
     name: str = "unnamed"
     note: str = ""
@@ -154,13 +149,26 @@ class Recipe:
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    auto: AutoSettings = field(default_factory=AutoSettings)
     methods: Mapping[str, MethodSettings] = field(default_factory=dict, metadata={"derived": True})
-    published: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: type[Method]) -> Method:
-        return method_settings(self.methods, kind)
+        """The settings of a kind; the defaults if they are not there."""
+        return cast("Method", self.methods[kind.section]) if kind.section in self.methods else kind()
+
+    def plain(self) -> dict[str, Any]:
+        """All settings by section and key, as in a recipe file."""
+        found = asdict(self)
+        methods: dict[str, Any] = found.pop("methods")
+        return found | methods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe(ModelRecipe):
+    """All settings of a run, and the published number for it."""
+
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    auto: AutoSettings = field(default_factory=AutoSettings)
+    published: dict[str, Any] = field(default_factory=dict)
 
     def with_method_settings(self, settings: MethodSettings) -> Recipe:
         return replace(self, methods={**self.methods, settings.section: settings})
@@ -169,12 +177,6 @@ class Recipe:
     def is_portfolio(self) -> bool:
         """Whether it names candidates, which are trained by recipes of their own."""
         return self.method == PORTFOLIO
-
-    def plain(self) -> dict[str, Any]:
-        """All settings by section and key, as in a recipe file."""
-        found = asdict(self)
-        methods: dict[str, Any] = found.pop("methods")
-        return found | methods
 
 
 def recipe_key(recipe: Recipe) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def fit_baseline(
         scores.append((score, -loss))
     chosen = candidates[max(range(len(scores)), key=lambda i: (scores[i], -i))]
     outputs = outputs_of(chosen.network, examples.inputs, np.arange(len(subgraphs)), _BATCH).numpy()
-    checkpoint = Checkpoint(replace(chosen.checkpoint.spec, title=chosen.name), state_of(chosen.network))
+    checkpoint = Checkpoint(replace(chosen.checkpoint.spec, name=chosen.name), state_of(chosen.network))
     train = subgraphs.indices("train")
     # Groups are kept whole in the folds only where the split keeps them whole.
     dealt = replace(subgraphs, groups=whole_groups(subgraphs)).take(train)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import MethodSettings, Recipe
+from subgnn.config.settings import MethodSettings, ModelRecipe, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.subgraphs import SubgraphSet
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32] | None
 """Embeddings of all nodes (N, d) that a model starts from; None if it has none, or if they are random."""
-Settings = Recipe | ModelSpec
+Settings = ModelRecipe
 
 View = Literal["nothing", "nodes", "shape", "surroundings", "everything"]
 """What a model sees of a subgraph; ``surroundings``: its nodes, and those around them."""

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
-from subgnn.config.settings import (
-    ChannelSettings,
-    EmbeddingSettings,
-    Method,
-    MethodSettings,
-    ModelSettings,
-    PrepareSettings,
-    PretrainSettings,
-    Recipe,
-    method_settings,
-)
+from subgnn.config.settings import ModelRecipe, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.metrics.coverage import HeldOutScores
@@ -39,11 +29,11 @@ _MEMBER = re.compile(r"member([1-9]\d{0,5})\.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ModelSpec:
+class ModelSpec(ModelRecipe):
     """Everything needed to build a model again, except its weights; nothing about how it was trained.
 
-    Settings have the names and types they have in a recipe; ``title`` and ``note`` are the recipe's name and note, or
-    the name of the candidate that was selected. ``members`` is the number of networks in an ensemble.
+    Settings are those of the recipe; ``name`` is the recipe's, or that of the candidate that was selected. ``members``
+    is the number of networks in an ensemble.
 
     The arrays are those the model was built from: ``standards`` are means and deviations used to standardise, of
     components, subgraphs, targets and features, where there are any; ``table_nodes`` are the nodes of a table of
@@ -55,20 +45,11 @@ class ModelSpec:
     and comparisons with training need. Parts of another model have none of these three.
     """
 
-    method: str
     seed: int
     task: TaskName
     classes: tuple[str, ...]
     graph_hash: str
     names_hash: str = ""
-    title: str = "unnamed"
-    note: str = ""
-    channels: tuple[ChannelSettings, ...] = ()
-    prepare: PrepareSettings = field(default_factory=PrepareSettings)
-    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
-    pretrain: PretrainSettings = field(default_factory=PretrainSettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    methods: Mapping[str, MethodSettings] = field(default_factory=dict)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -100,28 +81,18 @@ class ModelSpec:
             **arrays,
         )
 
-    def of(self, kind: type[Method]) -> Method:
-        return method_settings(self.methods, kind)
-
     @property
     def num_outputs(self) -> int:
         return task_of(self.task).num_outputs(len(self.classes))
 
     def recipe(self) -> dict[str, Any]:
         """The settings as a recipe has them; of training, the number of members alone."""
-        found: dict[str, Any] = {"name": self.title, "training": {"members": self.members}}
-        found |= {"note": self.note, "method": self.method, "channels": [asdict(one) for one in self.channels]}
-        sections = {name: getattr(self, name) for name in _SECTIONS} | dict(self.methods)
-        return found | {name: asdict(settings) for name, settings in sections.items()}
+        return ModelRecipe(**settings_of(self)).plain() | {"training": {"members": self.members}}
 
 
-_SECTIONS = ("prepare", "embeddings", "pretrain", "model")
-
-
-def settings_of(recipe: Recipe) -> dict[str, Any]:
+def settings_of(recipe: ModelRecipe) -> dict[str, Any]:
     """Those settings of a recipe that are part of a specification, by field."""
-    same = {name: getattr(recipe, name) for name in ("note", "method", "channels", *_SECTIONS, "methods")}
-    return {"title": recipe.name} | same
+    return {each.name: getattr(recipe, each.name) for each in fields(ModelRecipe)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -167,7 +167,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         (outputs,), test = given["test"]
         probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
         counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
-    corrected = baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title)
+    corrected = baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name)
     return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,

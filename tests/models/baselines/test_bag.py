@@ -38,7 +38,7 @@ def test_each_half_has_rows_of_length_one(seed):
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
     known = {"columns": np.arange(2), "nodes": np.arange(2), "offsets": np.arange(3)}
-    model = LinearBag(Checkpoint(ModelSpec("bag", 0, "regression", (), ""), known))
+    model = LinearBag(Checkpoint(ModelSpec(0, "regression", (), "", method="bag"), known))
     model.arrays |= {"weight": np.array([[10.0], [1.0]]), "bias": np.array([0.5])}
     source = Bags(rows, rows, Ragged.from_rows([[], [0, 1], []]))
     assert model(source.batch(np.array([1, 0, 2]))).tolist() == [[21.5], [0.5], [0.5]]

@@ -14,7 +14,7 @@ from tests.models.examples import two_triangles
 
 
 def checkpoint(method, table, layers=1):
-    spec = ModelSpec(method, 0, "binary", ("a", "b"), "", model=ModelSettings(layers=layers))
+    spec = ModelSpec(0, "binary", ("a", "b"), "", method=method, model=ModelSettings(layers=layers))
     return Checkpoint(spec, {"nodes": torch.arange(len(table)), "table": table})
 
 
