@@ -32,7 +32,7 @@ from subgnn.inference.explanation import (
     StatisticContribution,
     differences,
 )
-from subgnn.inference.masking import Masking, SubgraphInputs, subgraph_inputs
+from subgnn.inference.masking import Masking, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor, Subgraphs, names_of
 from subgnn.inference.records import Records
@@ -138,12 +138,9 @@ class Explainer:
         source = self._source
         if source is None:
             return []
-        inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
         measured = source.measured(subgraphs)
-        for network in measured.networks:
-            found = subgraph_inputs(network.network, measured.inputs, measured.prepared)
-            for mine, one in zip(inputs, found, strict=True):
-                mine.append(one)
+        each = (subgraph_inputs(one.network, measured.inputs, measured.prepared) for one in measured.networks)
+        inputs = zip(*each, strict=True)  # of all networks, by subgraph
         compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
         portfolio = self.predictor.portfolio
         if portfolio is not None and self._member is not None:
@@ -282,26 +279,17 @@ def by_statistic(
     if found is None:
         return [[] for _ in subgraphs]
     answers: list[list[StatisticContribution]] = []
-    median, low, high = np.quantile(found.known, [0.5, _TAIL, 1 - _TAIL], axis=0).tolist()
+    usual = np.quantile(found.known, [0.5, _TAIL, 1 - _TAIL], axis=0).T.tolist()
     triangles = at_own_times(predictor.graph, subgraphs, _triangle_edges, join_lists)
     for row, (edges, combine) in enumerate(zip(triangles, through, strict=True)):
         numbers = differences(predictor, whole[row], combine(found.without[row]))
         answers.append([])
-        for column, (name, n) in enumerate(zip(found.names, numbers, strict=True)):
+        for column, (name, n, (median, low, high)) in enumerate(zip(found.names, numbers, usual, strict=True)):
             value, known = float(found.values[row, column]), found.known[:, column]
             near = 1e-9 * max(1.0, abs(value))
-            contribution = StatisticContribution(
-                name,
-                value,
-                median[column],
-                low[column],
-                high[column],
-                share_below=float((known < value - near).mean()),
-                share_above=float((known > value + near).mean()),
-                edges=edges if name == CLUSTERING else (),
-                **n,
-            )
-            answers[row].append(contribution)
+            below, above = (float(some.mean()) for some in (known < value - near, known > value + near))
+            made_by = edges if name == CLUSTERING else ()
+            answers[row].append(StatisticContribution(name, value, median, low, high, below, above, made_by, **n))
     return answers
 
 

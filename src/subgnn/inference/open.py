@@ -184,8 +184,7 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
     if reference is not None:
-        source = made.with_channels()
-        networks = [] if source is None else source.networks()
+        networks = made.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
         if reference.shape != (len(networks), width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)

@@ -173,8 +173,9 @@ class Predictor:
         return self if isinstance(self.fitted, FittedChannelModel) else None
 
     def networks(self) -> list[SubGNN]:
-        """The trained networks of a model with channels, over the nodes they were trained with; none for any other."""
-        return list(self.fitted.networks()) if isinstance(self.fitted, FittedChannelModel) else []
+        """The trained networks of :meth:`with_channels`, over the nodes they were trained with; none without."""
+        source = self.with_channels()
+        return [] if source is None else list(cast(FittedChannelModel, source.fitted).networks())
 
     def measured(self, subgraphs: Ragged) -> MeasuredForNetworks:
         """Subgraphs measured against anchors, for a model with channels."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -154,13 +155,9 @@ class Chart:
 
     def polylines(self, line: Line) -> list[str]:
         """The points of each unbroken piece of a line, in SVG's notation."""
-        pieces: list[list[str]] = [[]]
-        for x, y in zip(line.xs, line.ys, strict=True):
-            if math.isfinite(y):
-                pieces[-1].append(f"{self.axes.x(x):.2f},{self.axes.y(y):.2f}")
-            elif pieces[-1]:
-                pieces.append([])
-        return [" ".join(piece) for piece in pieces if piece]
+        x, y = self.axes.x, self.axes.y
+        pieces = groupby(zip(line.xs, line.ys, strict=True), lambda point: math.isfinite(point[1]))
+        return [" ".join(f"{x(a):.2f},{y(b):.2f}" for a, b in piece) for finite, piece in pieces if finite]
 
 
 def group_style(group: int) -> Style:

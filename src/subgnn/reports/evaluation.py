@@ -125,8 +125,7 @@ def evaluate(
     else:
         rows, train = subgraphs.indices(split), subgraphs.indices("train")
         outputs = predictor.outputs(subgraphs.nodes.take(rows)) if run.outputs is None else run.outputs
-        source = predictor.with_channels()
-        network = None if source is None else source.networks()[0]
+        network = next(iter(predictor.networks()), None)
     targets, joined, records = np.array(subgraphs.targets), None, []
     if "target" in spec.standards:
         targets = spec.standards["target"](targets[:, None])[:, 0]
