@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from subgnn import Graph, Ragged
-from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
-from subgnn.models.subgnn import Extras, SubGNN
+from subgnn.config.settings import ChannelSettings, EmbeddingSettings, ModelSettings, PrepareSettings
+from subgnn.models.subgnn import SubGNN
 from subgnn.prepare.measure import Plan, Prepared, prepare
 
 ALL_CHANNELS = (
@@ -57,9 +57,9 @@ def build_model(
         shared=prepared.frame.shared,
         settings=ModelSettings(**{"layers": prepared.frame.layers, "head": (6, 5), "dropout": 0.0} | settings),
         num_outputs=outputs,
-        extras=Extras(
-            features=None if features == "none" else torch.randn(len(nodes), 5), dim=dim, num_known=num_known
-        ),
+        embeddings=EmbeddingSettings(dim=dim, features=features),
+        features=None if features == "none" else torch.randn(len(nodes), 5),
+        num_known=num_known,
     )
     if model.component_states is not None:
         torch.nn.init.normal_(model.component_states[1:])

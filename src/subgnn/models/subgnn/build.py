@@ -25,7 +25,7 @@ from subgnn.errors import MemoryLimitError
 from subgnn.kernels.draws import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.models.subgnn import Extras, Inputs, SubGNN
+from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.batches import Beside, StreamedInputs
 from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Prepared
@@ -153,14 +153,10 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
         shared=spec.shared,
         settings=spec.model,
         num_outputs=spec.num_outputs,
-        extras=Extras(
-            trainable=spec.embeddings.trainable,
-            dim=spec.embeddings.dim,
-            features=features,
-            num_features=0 if whole or "feature" not in standards else len(standards["feature"].mean),
-            carried=not whole and has_embeddings(spec),
-            num_known=len(spec.component_keys),
-        ),
+        embeddings=spec.embeddings,
+        features=features,
+        num_features=len(standards["feature"].mean) if "feature" in standards else 0,
+        num_known=len(spec.component_keys),
     )
     if not whole and rows is not None:
         network.table = torch.nn.Parameter(torch.from_numpy(rows))  # without the copy that the network makes

@@ -8,7 +8,6 @@ z^(l)_c is what a layer of a subchannel gives (:mod:`subgnn.models.subgnn.layer`
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch.nn import functional
 from subgnn.channels.channel import PatchAnchors, SharedAnchors
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
-from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.config.settings import ChannelSettings, EmbeddingSettings, ModelSettings
 from subgnn.models.heads import Head
 from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.layer import BatchNorm, ChannelInput, SubchannelLayer, property_outputs, segment_reduce
@@ -55,27 +54,6 @@ class AnchorPlaces(nn.Module):
         return self.get_buffer(f"nodes_{layer}_{channel}")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Extras:
-    """Inputs of a network beside trainable embeddings of nodes and anchors.
-
-    Args:
-        trainable: whether the table of embeddings is fine-tuned.
-        dim: d, if there is no table.
-        features: (T, F) of the touched nodes, or None.
-        num_features: F, if batches hold the features of their nodes.
-        carried: whether batches hold the embeddings of their nodes, so that there is no table.
-        num_known: number of components that the neighborhood channel starts at a learned vector.
-    """
-
-    trainable: bool = True
-    dim: int = 0
-    features: Tensor | None = None
-    num_features: int = 0
-    carried: bool = False
-    num_known: int = 0
-
-
 class SubGNN(nn.Module):
     """The network, over a compact table of touched nodes.
 
@@ -88,10 +66,13 @@ class SubGNN(nn.Module):
     b(S) + head(z_S), with the baseline's scores b(S) in the batch.
 
     Args:
-        table: (T, d) embeddings of the touched nodes; None if features replace them.
+        table: (T, d) embeddings of the touched nodes; None if features replace them, or batches hold them.
         table_nodes: those nodes, sorted; only the nodes of shared anchors if batches number their nodes themselves.
         shared: for each layer and channel, its shared anchors, or None if components have their own.
         num_outputs: classes, or 1 for regression.
+        embeddings: their width, if there is no table; whether they are learned, and whether features replace them.
+        features: (T, F) of the touched nodes; if batches hold those of their nodes, ``num_features`` is F.
+        num_known: number of components that the neighborhood channel starts at a learned vector.
     """
 
     features: Tensor | None
@@ -105,22 +86,25 @@ class SubGNN(nn.Module):
         shared: Anchors,
         settings: ModelSettings,
         num_outputs: int,
-        extras: Extras | None = None,
+        embeddings: EmbeddingSettings | None = None,
+        features: Tensor | None = None,
+        num_features: int = 0,
+        num_known: int = 0,
     ) -> None:
         super().__init__()
-        extras = Extras() if extras is None else extras
-        features, dim = extras.features, extras.dim if table is None else table.shape[1]
+        embeddings = embeddings or EmbeddingSettings()
+        dim = embeddings.dim if table is None else table.shape[1]
         self.settings, self.channels, self.dim = settings, tuple(channels), dim
         self.num_stats = NODE_SET_STATISTICS if settings.topology else 0  # of components, and of subgraphs
         self.num_scores = 0 if settings.baseline == "none" else num_outputs
-        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=extras.trainable)
+        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=embeddings.trainable)
         # Not stored in checkpoints: the graph has them.
         self.register_buffer("features", features, persistent=False)
-        num_features = extras.num_features if features is None else features.shape[1]
-        embedded = extras.carried or table is not None
-        self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
+        num_features = num_features if features is None else features.shape[1]
+        bias = embeddings.features == "instead"
+        self.feature_map = nn.Linear(num_features, dim, bias=bias) if num_features else None
         # Row 0 is unused: it stands for components without a vector of their own.
-        self.component_states = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
+        self.component_states = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
         self.anchors = AnchorPlaces(shared, table_nodes)
         self.encoder: PatchEncoder | None = None
         if any(channel_of(channel).patches for channel in self.channels) and shared:
