@@ -14,7 +14,7 @@ from subgnn.metrics.significance import (
     ScoreTerms,
     calibration,
     headline_interval,
-    lead_interval,
+    score_interval,
     score_terms,
     swap_test,
     wilson,
@@ -69,12 +69,12 @@ def test_swaps_are_those_of_all_there_are(seed):
 def test_an_undefined_score_leads_nothing():
     flat = score_terms(np.zeros(3), np.zeros(3), "regression")
     assert swap_test(flat, flat) == 1.0
-    assert np.isnan(lead_interval(flat, flat)).all()
+    assert np.isnan(score_interval(flat, flat)).all()
 
 
 def test_the_interval_is_that_of_a_binomial():
     # A lead of one on 50 of 100 subgraphs, none on the others: 0.5 give or take 1.96 * 0.05.
-    low, high = lead_interval(terms(*[1] * 100), terms(*[0] * 50, *[1] * 50))
+    low, high = score_interval(terms(*[1] * 100), terms(*[0] * 50, *[1] * 50))
     assert low == pytest.approx(0.402, abs=0.02)
     assert high == pytest.approx(0.598, abs=0.02)
 

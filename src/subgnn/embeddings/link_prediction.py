@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from subgnn.channels.channel import each_array
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
@@ -137,8 +138,7 @@ class Adjacency:
         return cls(matrix, matrix, slice(0, size))
 
     def to(self, device: torch.device) -> Adjacency:
-        back, loops = (None if part is None else part.to(device) for part in (self.back, self.loops))
-        return Adjacency(self.matrix.to(device), back, self.rows, loops)
+        return each_array(lambda part: part.to(device), self)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         return self.plus(x, self.loops)
@@ -252,8 +252,7 @@ class Batch:
         return cls(torch.from_numpy(nodes.astype(np.int64)), adjacencies, pairs, targets, given)
 
     def to(self, device: torch.device) -> Batch:
-        pairs, targets, weights = (part.to(device) for part in (self.pairs, self.targets, self.weights))
-        return Batch(self.nodes.to(device), [one.to(device) for one in self.adjacencies], pairs, targets, weights)
+        return each_array(lambda part: part.to(device), self)
 
 
 Rows = Callable[[slice], Adjacency]

@@ -92,14 +92,22 @@ def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
     return (1 + as_large) / (1 + _SWAPS)
 
 
-def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
-    """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
-    return _interval([ours, theirs], lambda ours, theirs: ours - theirs)
+def score_interval(ours: ScoreTerms, theirs: ScoreTerms | None = None) -> tuple[float, float]:
+    """The 95 % interval of a score, or of our lead over another, by the paired bootstrap.
 
-
-def score_interval(terms: ScoreTerms) -> tuple[float, float]:
-    """The 95 % interval of a score by the bootstrap."""
-    return _interval([terms], lambda score: score)
+    Samples have as many subgraphs, drawn with replacement.
+    """
+    given = [ours] if theirs is None else [ours, theirs]
+    if not all(np.isfinite(terms.score) for terms in given):
+        return float("nan"), float("nan")
+    n, found = len(ours.gain), []
+    table = np.stack([column for terms in given for column in (terms.gain, terms.weight)], axis=1)
+    for drawn in _kept_samples(n) if n <= _MOST_KEPT else _samples(n):
+        sums = drawn @ table
+        scores = sums[:, ::2] / np.maximum(sums[:, 1::2], _TINY)
+        found.append(scores[:, 0] if theirs is None else scores[:, 0] - scores[:, 1])
+    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def headline_interval(
@@ -159,19 +167,6 @@ def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], flo
 def calibration_error(task: Task, scores: NDArray[Any], targets: NDArray[Any]) -> float | None:
     """The expected calibration error of probabilities; None for real values."""
     return None if task.real else calibration(*task.confidences(scores, targets))[1]
-
-
-def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:
-    """The 95 % interval of a function of scores over samples of the subgraphs."""
-    if not all(np.isfinite(terms.score) for terms in given):
-        return float("nan"), float("nan")
-    n, found = len(given[0].gain), []
-    table = np.stack([column for terms in given for column in (terms.gain, terms.weight)], axis=1)
-    for drawn in _kept_samples(n) if n <= _MOST_KEPT else _samples(n):
-        sums = drawn @ table
-        found.append(value(*(sums[:, ::2] / np.maximum(sums[:, 1::2], _TINY)).T))
-    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _samples(count: int) -> Iterator[NDArray[np.uint8]]:

@@ -23,7 +23,7 @@ from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
-from subgnn.metrics.significance import lead_interval, score_interval
+from subgnn.metrics.significance import score_interval
 from subgnn.models.recipes import check_recipe, used_attributes
 from subgnn.models.registry import check_edges, model_of
 from subgnn.ranking import recall_count
@@ -166,7 +166,7 @@ class CandidateScores:
         """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
         given = self.given(ours, theirs)
         if self.metric == HEADLINE:
-            return lead_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
+            return score_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
         low, high = np.quantile(given.samples(ours) - given.samples(theirs), [0.025, 0.975]).tolist()
         return low, high
 

@@ -19,7 +19,7 @@ from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_rang
 
 from subgnn.lab.suites.job import ANSWERS
 from subgnn.lab.suites.spec import FOLDS
-from subgnn.metrics.significance import ScoreTerms, lead_interval, score_terms, swap_test
+from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms, swap_test
 from subgnn.task import task_of
 
 _READ_ERRORS = (
@@ -148,6 +148,6 @@ def compare_predictions(ours: Predicted, theirs: Predicted) -> dict[str, float] 
     units = np.unique(ours.units[here], return_inverse=True)[1]
     mine, other = ours.terms.take(here).joined(units), theirs.terms.take(there).joined(units)
     first, second = (mine, other) if mine.score >= other.score else (other, mine)
-    low, high = lead_interval(mine, other)
+    low, high = score_interval(mine, other)
     p = min(1.0, 2 * swap_test(first, second))  # swaps are symmetric
     return {"n": len(both), "lead": mine.score - other.score, "low": low, "high": high, "p": p}
