@@ -53,28 +53,21 @@ def class_weights(
         return None
     if given in (True, BALANCED):
         return task_of(task).balanced_weights(targets, len(classes))
-    weights = np.ones(len(classes))
-    for name, weight in parse_class_weights(str(given)).items():
-        if name not in classes:
-            what = f"training.class_weights has the class {excerpt(name)}"
-            raise UserError(what, where="train", hint=choices(name, classes))
-        weights[classes.index(name)] = weight
-    return weights
-
-
-def parse_class_weights(text: str) -> dict[str, float]:
-    """Weights by class, from ``CLASS=WEIGHT`` separated by commas."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
+    weights, seen = np.ones(len(classes)), set[str]()
+    for part in str(given).split(","):
         name, sign, number = (piece.strip() for piece in part.rpartition("="))
         try:
             weight = float(number)
         except ValueError:
             weight = 0.0
-        if not sign or not name or not 0 < weight <= _LARGEST or name in found:
+        if not sign or not name or not 0 < weight <= _LARGEST or name in seen:
             hint = (
                 f"accepted: false, {BALANCED}, or class weights above 0, up to {_LARGEST:,.0f}, e.g. fraud=20,other=1"
             )
-            raise UserError(f"training.class_weights is {excerpt(text)}", where="recipe", hint=hint)
-        found[name] = weight
-    return found
+            raise UserError(f"training.class_weights is {excerpt(str(given))}", where="recipe", hint=hint)
+        if name not in classes:
+            what = f"training.class_weights has the class {excerpt(name)}"
+            raise UserError(what, where="train", hint=choices(name, classes))
+        seen.add(name)
+        weights[classes.index(name)] = weight
+    return weights
