@@ -139,11 +139,11 @@ def test_sorting_by_a_class_puts_rows_without_an_answer_last(sets):
         ("held_out.labels", lambda a: a + 100, "of a class that it does not have"),
         ("held_out.offsets", lambda a: a[::-1].copy(), "do not have the same length"),
         ("held_out.labels", None, "held_out.labels' is missing"),
-        ("novelty.nodes", lambda a: a + 10**6, "a node that is not in the graph"),
-        ("novelty.offsets", lambda a: a * 0, "do not fit their distances"),
+        ("novelty.references.values", lambda a: a + 10**6, "a node that is not in the graph"),
+        ("novelty.references.offsets", lambda a: a * 0, "do not fit their distances"),
         ("novelty.distances", lambda a: a[::-1] - 1, "are not from 0 to 2, or do not rise"),
         ("novelty.distances", lambda a: a[:-1], "do not fit their distances"),
-        ("novelty.nodes", lambda a: a.astype(np.int64), "have the wrong type"),
+        ("novelty.references.values", lambda a: a.astype(np.int64), "have the wrong type"),
     ],
 )
 def test_arrays_of_a_checkpoint_are_checked(tmp_path, name, change, message):

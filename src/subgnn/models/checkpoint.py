@@ -79,13 +79,9 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "component_keys": spec.component_keys.view(np.int64),
     }
     arrays |= {f"weights.{name}": np.asarray(value) for name, value in checkpoint.weights.items()}
-    parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "anchors": spec.shared}
-    for name, part in parts.items():
+    parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "novelty": spec.novelty}
+    for name, part in (parts | {"anchors": spec.shared}).items():
         arrays |= named_arrays(part, name)
-    if (novelty := spec.novelty) is not None:
-        rows = novelty.references
-        arrays |= {"novelty.nodes": rows.values, "novelty.offsets": rows.offsets}
-        arrays["novelty.distances"] = novelty.distances
     content: dict[str, Any] = {
         "recipe": spec.recipe(),
         "classes": list(spec.classes),
@@ -150,9 +146,9 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
     held_out = novelty = decision = None
     if "held_out.scores" in arrays:
         held_out = HeldOutScores(*(arrays.pop(f"held_out.{name}") for name in _HELD_OUT))
-    if "novelty.nodes" in arrays:
-        nodes, offsets, distances = (arrays.pop(f"novelty.{name}") for name in ("nodes", "offsets", "distances"))
-        novelty = Novelty(Ragged(nodes, offsets), distances)
+    if "novelty.distances" in arrays:
+        rows = Ragged(*(arrays.pop(f"novelty.references.{name}") for name in ("values", "offsets")))
+        novelty = Novelty(rows, arrays.pop("novelty.distances"))
     parts, packed_parts = {}, _of_type(content, "parts", dict)
     if len(packed_parts) > _MAX_PARTS:
         raise ValueError(f"it has {len(packed_parts)} parts; at most {_MAX_PARTS} are allowed")
