@@ -106,13 +106,6 @@ def names_in(folder: Path) -> list[str] | None:
         return None
 
 
-def clear_locked(folder: Path) -> None:
-    """Empty a locked folder but for its lock, so that no other process takes the folder meanwhile."""
-    for path in folder.iterdir():
-        if path.name != LOCK:
-            remove(path)
-
-
 def remove(path: Path) -> None:
     """Remove a file, or a folder with what is in it, as far as possible."""
     if path.is_dir() and not path.is_symlink():

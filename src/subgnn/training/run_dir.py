@@ -19,7 +19,7 @@ from subgnn.data.splits import named_split
 from subgnn.data.subgraphs import SPLITS, Keys, SubgraphSet, changes, subgraph_keys
 from subgnn.errors import DataError
 from subgnn.models.recipes import parse_recipe, unused_data
-from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
+from subgnn.parallel.locks import LOCK, locked_folder, names_in, remove
 from subgnn.result import RESULTS, DataFacts, RunResult, read_result
 from subgnn.storage.files import read_json, remove_leftovers, write_json
 from subgnn.training.options import RunOptions
@@ -87,7 +87,9 @@ def claim_run(options: RunOptions) -> Iterator[None]:
             yield
         except Exception:
             if new and not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
-                clear_locked(out)
+                for path in out.iterdir():
+                    if path.name != LOCK:  # without which another process could take the folder
+                        remove(path)
             raise
 
 

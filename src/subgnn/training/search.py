@@ -285,11 +285,12 @@ class Search:
             self._finish(entry)
 
     def _check(self, entry: Entry, checked: int) -> int:
-        """Compare a network after each of its folds, in their order; returns how many folds were looked at."""
+        """Stop a network that is behind after some of its folds, in their order; returns how many were looked at."""
         while (0, checked) in entry.folds and checked < len(self._of(0)) - 1 and not entry.dropped:
             checked += 1
-            if why := self._behind(*self.predicted(entry, checked)):
-                entry.dropped, entry.behind = f"stopped: {why}", True
+            places, predictions = self.predicted(entry, checked)
+            if self.finished and (why := clearly_behind(self.given(), places, predictions[None].astype(np.float64))):
+                entry.dropped, entry.behind = f"stopped: {why} (on {len(places)} subgraphs)", True
         return checked
 
     def _show(self) -> None:
@@ -313,13 +314,6 @@ class Search:
         task, targets, guess = task_of(subgraphs.task), np.asarray(subgraphs.targets, np.float64), self._frequencies()
         even = np.broadcast_to(guess, (1, len(places), len(guess)))
         return task.log_loss(even, targets[places]) - task.log_loss(predictions[None].astype(float), targets[places])
-
-    def _behind(self, places: NDArray[np.int64], predictions: NDArray[np.float32]) -> str:
-        """Why a network is not fitted to the other folds, by what it predicts of some; empty if it may win."""
-        if not self.finished:
-            return ""
-        why = clearly_behind(self.given(), places, predictions[None].astype(np.float64))
-        return why and f"{why} (on {len(places)} subgraphs)"
 
     def _cannot_win(self, row: Entry) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
