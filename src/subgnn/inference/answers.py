@@ -162,14 +162,14 @@ class AnswerTable:
         cls,
         query: Query,
         own: list[Prefixed],
-        answer: Callable[[Ragged], list[Any]],
+        answer: Callable[[Sequence[int], Ragged], list[Any]],
         size: int,
         *,
         min_known: float = 0.0,
         members: bool = True,
         on_progress: OnProgress = ignore,
     ) -> Self:
-        """One row per subgraph with a share of at least ``min_known`` known nodes: what ``answer`` gives for it."""
+        """One row per subgraph with a share of at least ``min_known`` known nodes: what ``answer`` gives for these."""
         query.refuse_empty()
         joined = query.joined(min_known=min_known)
         names = query.members.names if query.members.named else None
@@ -177,7 +177,7 @@ class AnswerTable:
         def parts() -> Iterator[Part]:
             for rows, there, nodes in query.parts(size, min_known=min_known):
                 on_progress("subgraphs", rows.start, len(query))
-                values = answer(nodes) if len(there) else [[] for _ in own]
+                values = answer([rows[place] for place in there], nodes) if len(there) else [[] for _ in own]
                 yield [
                     list(map(str, rows)) if names is None else names[rows.start : rows.stop],
                     *(_spread(column, there, len(rows)) for column in values),
@@ -232,7 +232,7 @@ def vector_table(
     quick = isinstance(predictor.model, TrainableModel) and predictor.model.is_fitted_in_one_go
     size = BATCH if quick else chunk_size(predictor.spec)
     how: dict[str, Any] = {"members": members, "on_progress": on_progress}
-    return AnswerTable.of(query, [column], lambda nodes: [predictor.embeddings(nodes)], size, **how)
+    return AnswerTable.of(query, [column], lambda _, nodes: [predictor.embeddings(nodes)], size, **how)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ table of them. A note says whether the subgraphs that a run is asked about diffe
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +26,6 @@ from subgnn.inference.predictor import Predictor, pooled
 from subgnn.inference.records import Records
 from subgnn.metrics.coverage import in_set
 from subgnn.parallel.engine import Engine
-from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.tables import Column, Part
 from subgnn.task import task_of
@@ -34,7 +33,6 @@ from subgnn.training.run_dir import dataset_path
 
 _DIGITS = 6  # of recorded scores
 _FEWEST, _SURE = 20, 0.001  # of drift
-OnAnswers = Callable[[Ragged, "Predictions"], None]
 
 
 def coverage_note(predictor: Predictor) -> str:
@@ -114,9 +112,14 @@ class Predictions:
 
 
 def prediction_table(
-    predictor: Predictor, query: Query, options: PredictOptions | None = None, *, on_answers: OnAnswers = ignore
+    predictor: Predictor,
+    query: Query,
+    options: PredictOptions | None = None,
+    *,
+    drift: "Drift | None" = None,
+    records: Records | None = None,
 ) -> AnswerTable:
-    """The columns of this module for each subgraph; ``on_answers`` gets nodes and predictions of some at a time."""
+    """The columns of this module for each subgraph, which ``drift`` compares with training; answers are recorded."""
     options, spec, query = options or PredictOptions(), predictor.spec, query.as_of(predictor.as_of_step)
     task, limits = task_of(spec.task), set_limits(predictor, options)
     classes, top = list(task.columns(spec.classes)), options.top
@@ -134,10 +137,13 @@ def prediction_table(
     own += [(Column("novelty", float), "")] * (spec.novelty is not None)
     joiner, key = label_separator(spec.classes), _sort_key(options.sort, predictor)
 
-    def answer(nodes: Ragged) -> list[Sequence[Any]]:
+    def answer(rows: Sequence[int], nodes: Ragged) -> list[Sequence[Any]]:
         scores = predictor.probabilities(nodes)
         found = Predictions.of(predictor, nodes, scores, limits)
-        on_answers(nodes, found)
+        if drift is not None:
+            drift.add(nodes, scores)
+        if records is not None:
+            records.add([query.members.nodes_of(row) for row in rows], nodes, found.answers(predictor, options))
         columns: list[Any] = [found.labels, found.probabilities]
         if top is None:
             columns += scores.T.tolist()
@@ -250,23 +256,6 @@ class Drift:
         return f"these subgraphs differ from training: {'; '.join(parts)}" if parts else ""
 
 
-def to_records(
-    predictor: Predictor, query: Query, options: PredictOptions, *, drift: Drift | None, records: Records | None
-) -> OnAnswers:
-    """What is done with each part of :func:`prediction_table`: it is compared with training, and recorded."""
-    parts = query.parts(chunk_size(predictor.spec), min_known=options.min_known)
-
-    def on_answers(nodes: Ragged, found: Predictions) -> None:
-        if drift is not None:
-            drift.add(nodes, found.scores)
-        if records is not None:
-            rows, there, _ = next(part for part in parts if len(part[1]))
-            given = [query.members.nodes_of(rows.start + i) for i in there.tolist()]
-            records.add(given, nodes, found.answers(predictor, options))
-
-    return on_answers
-
-
 def write_predictions(
     run: Path, files: Files, options: PredictOptions, *, engine: Engine | None = None, record: Path | None = None
 ) -> int:
@@ -280,12 +269,10 @@ def write_predictions(
     query = files.read(opened.predictor)
     records = None if record is None else Records(record, run, opened.predictor, graph=files.graph)
     drift = None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs)
-    on_answers = to_records(opened.predictor, query, options, drift=drift, records=records)
-
     same = run.is_dir() and opened.result.edges_until is None and opened.match is None
     bundle = dataset_path(run, opened.result, files.data) if same else None
     predictor = pooled(opened.predictor, engine, bundle=bundle)
-    files.write(form or "tsv", prediction_table(predictor, query, options, on_answers=on_answers))
+    files.write(form or "tsv", prediction_table(predictor, query, options, drift=drift, records=records))
     if drift is not None and (line := drift.line(unknown=int(query.matched.dropped.sum()))):
         files.reading.on_note(line)
     if options.coverage is not None and (note := coverage_note(opened.predictor)):

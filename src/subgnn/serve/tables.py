@@ -15,7 +15,7 @@ from subgnn.data.formats.format import ReadOptions
 from subgnn.errors import DataError
 from subgnn.inference.answers import Query
 from subgnn.inference.options import PredictOptions
-from subgnn.inference.predictions import coverage_note, prediction_table, to_records
+from subgnn.inference.predictions import coverage_note, prediction_table
 from subgnn.inference.predictor import Predictor
 from subgnn.serve.limits import JSON, Limits, Refusal, encode, refuse_above
 from subgnn.serve.runs import ServedRun
@@ -65,8 +65,7 @@ def answer_table(
     if matched.unknown and not query.drops:
         hint = "correct them, or leave them out with unknown=drop"
         raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
-    on_answers = to_records(run.predictor, query, options, drift=run.drift, records=run.records)
-    table = prediction_table(run.predictor, query, options, on_answers=on_answers)
+    table = prediction_table(run.predictor, query, options, drift=run.drift, records=run.records)
     if options.coverage is not None and (note := coverage_note(run.predictor)):
         notes.append(note)
     if form != "json":
