@@ -145,8 +145,7 @@ class KernelNetwork(ArrayNetwork):
         if self.statistics:
             standard = Standard(self.mean, self.deviation)
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
-        options: dict[str, Any] = {"standard": standard, "shares": _shares(self.settings)}
-        reference = Reference(self.settings.kernel, self.with_mean, self.lengths, **options)
+        reference = Reference(self.settings, self.with_mean, self.lengths, standard)
         return reference(products, [views[name].squared[rows] for name in compared], statistics)
 
 
@@ -206,7 +205,7 @@ class KernelMachine(ArrayModel):
             raise ValueError("its damping is left open")
         nodes, kept = moved_landmarks(weights, match)
         views = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)
-        found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings.kernel)
+        found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings)
         state = set_arrays(nodes) | {"with_mean": found.with_mean, "lengths": found.lengths}
         if TOPOLOGY in views:
             standard = Standard.of(views[TOPOLOGY].values)
@@ -307,11 +306,11 @@ def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray
     return nodes.take(kept), kept
 
 
-def measured_landmarks(views: list[Rows], kernel: str) -> Reference:
+def measured_landmarks(views: list[Rows], settings: DiffusionSettings) -> Reference:
     """The reference of subgraphs, all of which are landmarks, from their views."""
     squared = [view.squared for view in views]
     every = np.arange(len(squared[0]))
-    return Reference.of(squared, [view.products(every, every) for view in views], kernel=kernel)
+    return Reference.of(settings, squared, [view.products(every, every) for view in views])
 
 
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
@@ -336,11 +335,6 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     times = np.asarray(weights.get("times", np.zeros(len(rows))))
     if times.dtype != np.float64 or times.shape != (len(rows),):
         yield "the times of its training subgraphs have the wrong shape or type"
-
-
-def _shares(settings: DiffusionSettings) -> tuple[float, ...]:
-    """The weight of each view in the mean of cosines."""
-    return tuple(settings.absent if view.startswith(ABSENT) else 1.0 for view in settings.views if view != TOPOLOGY)
 
 
 def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
@@ -383,10 +377,7 @@ class ViewSource(HostSource):
         """The kernel between training subgraphs; the last one is kept, for further penalties."""
         key = (damping, seed, train.tobytes())
         if self._trained is None or self._trained[0] != key:
-            chosen = draw_landmarks(len(train), _num_landmarks(len(train)), seed)
-            views, kernel = self.views(damping), self.settings.kernel
-            found = TrainingKernel.of(views, train, chosen, kernel=kernel, shares=_shares(self.settings))
-            self._trained = key, found
+            self._trained = key, TrainingKernel.of(self.views(damping), train, self.settings, seed)
         return self._trained[1]
 
 
@@ -435,40 +426,38 @@ class Reference:
     """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
 
     ``with_mean`` and ``lengths`` (views, m) are as in :func:`cosines`; ``sharpness`` multiplies the exponent of a
-    Gaussian kernel; ``shares`` are the weights of views, equal if there are none.
+    Gaussian kernel.
     """
 
-    kernel: str
+    settings: DiffusionSettings
     with_mean: Floats
     lengths: Floats
     standard: Standard | None = None
     sharpness: float = 1.0
-    shares: tuple[float, ...] | None = None
 
     @classmethod
     def of(
         cls,
+        settings: DiffusionSettings,
         squared: list[Floats],
         products: list[Floats],
-        *,
-        kernel: str,
         standard: Standard | None = None,
-        shares: tuple[float, ...] | None = None,
     ) -> Reference:
         """From squared lengths of the landmarks by view, and their inner products with each other."""
         with_mean = np.stack([one.mean(axis=1) for one in products])
         lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
-        return cls(kernel, with_mean, np.stack(lengths), standard, shares=shares)
+        return cls(settings, with_mean, np.stack(lengths), standard)
 
     def __call__(
         self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
     ) -> Floats:
         """K (n, m), from products (n, m) and squared lengths (n,) by view, and statistics (n, 18), (m, 18)."""
-        shares, found = self.shares or (1.0,) * len(products), np.zeros(1)
+        views, found = [view for view in self.settings.views if view != TOPOLOGY], np.zeros(1)
+        shares = [self.settings.absent if view.startswith(ABSENT) else 1.0 for view in views]
         for given, *part in zip(shares, products, squared, self.with_mean, self.lengths, strict=True):
             found = found + given * cosines(*part)
         found /= sum(shares)
-        if self.kernel == "linear":
+        if self.settings.kernel == "linear":
             return found
         if self.standard is not None and statistics is not None:
             own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
@@ -495,16 +484,10 @@ class TrainingKernel:
 
     @classmethod
     def of(
-        cls,
-        views: dict[str, Rows],
-        train: NDArray[np.int64],
-        chosen: NDArray[np.int64],
-        *,
-        kernel: str,
-        shares: tuple[float, ...] | None = None,
+        cls, views: dict[str, Rows], train: NDArray[np.int64], settings: DiffusionSettings, seed: int
     ) -> TrainingKernel:
-        """From views of all subgraphs; ``chosen`` are the landmarks, as places in ``train``."""
-        known = train[chosen]
+        """From views of all subgraphs."""
+        known = train[draw_landmarks(len(train), _num_landmarks(len(train)), seed)]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         table = views[TOPOLOGY].values if TOPOLOGY in views else None
         standard = None if table is None else Standard.of(table[train])
@@ -515,13 +498,13 @@ class TrainingKernel:
 
         products = [view.products(known, known) for view in compared]
         squared = [view.squared[known] for view in compared]
-        reference = Reference.of(squared, products, kernel=kernel, standard=standard, shares=shares)
+        reference = Reference.of(settings, squared, products, standard)
         own = kernel_of(known, products)
-        if len(chosen) == len(train):
+        if len(known) == len(train):
             return cls(Gram(own), None, known, reference)
         own[np.diag_indices_from(own)] += _JITTER
         factor = scipy.linalg.cholesky(own, lower=True, overwrite_a=True, check_finite=False)
-        rows = np.empty((len(train), len(chosen)))
+        rows = np.empty((len(train), len(known)))
         for block in row_blocks(len(train)):
             part = kernel_of(train[block], [view.products(train[block], known) for view in compared])
             rows[block] = scipy.linalg.solve_triangular(factor, part.T, lower=True, check_finite=False).T

@@ -93,7 +93,7 @@ def fit_space(
 ) -> Weights:
     """The tensors of a :class:`VectorSpace`, whose ``basis`` (m, components) follows from the centred kernel (m, m)."""
     views = reference_views(graph, references, settings)
-    kernel = replace(measured_landmarks(views, settings.kernel), sharpness=_SHARPNESS)
+    kernel = replace(measured_landmarks(views, settings), sharpness=_SHARPNESS)
     every = np.arange(len(references))
     whole = kernel([rows.products(every, every) for rows in views], [rows.squared for rows in views], None)
     own = whole.mean(axis=0)
@@ -122,8 +122,8 @@ class VectorSpace:
         spec, arrays = checkpoint.spec, (checkpoint.weights[name] for name in SPACE)
         nodes, offsets, with_mean, lengths, mean, deviation, self.basis, self.centre = arrays
         self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
-        self.kernel = Reference(spec.of(DiffusionSettings).kernel, with_mean, lengths, sharpness=_SHARPNESS)
         self.settings, self.width = spec.of(DiffusionSettings), spec.of(VectorSettings).width
+        self.kernel = Reference(self.settings, with_mean, lengths, sharpness=_SHARPNESS)
         self.graph, self.known = graph, reference_views(graph, self.references, self.settings, stored=stored)
 
     def __call__(self, nodes: Ragged) -> NDArray[np.float32]:
