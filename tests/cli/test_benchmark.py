@@ -63,7 +63,10 @@ def test_a_suite_as_json_and_its_report(suite):
     found = call(*command, "--json").json
     assert found == call("benchmark", "report", folder / "suite", "--json").json
     (row,) = found["rows"]
-    assert {"dataset", "model", "protocol", "n", "score", "error", "auroc", "seconds"} <= set(row)
+    assert {"dataset", "model", "protocol", "n", "error", "seconds"} <= set(row)
+    assert (row["micro_f1"]["std"], row["published"]) == (0, {"micro_f1": 0.5, "source": "a letter"})
+    assert row["gap"] == row["micro_f1"]["mean"] - 0.5
+    assert set(row["auroc"]) == {"mean", "std"}
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def _print_report(report: dict[str, Any], page: Path) -> None:
         mine = [row for row in rows if row["protocol"] == protocol]
         datasets, models = (list(dict.fromkeys(row[name] for row in mine)) for name in ("dataset", "model"))
         shown = datasets if len(datasets) <= _MOST_COLUMNS else []
-        scores = {(row["model"], row["dataset"]): f"{row['score']:.3f} ({row['n']})" for row in mine}
+        scores = {(row["model"], row["dataset"]): f"{row['micro_f1']['mean']:.3f} ({row['n']})" for row in mine}
         ranks, header, cells = ranking["models"], ["model", *shown], []
         for model in sorted(models, key=lambda name: ranks.get(name, len(models) + 1)):
             cells.append([model, *(scores.get((model, name), "missing") for name in shown)])

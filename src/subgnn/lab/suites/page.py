@@ -74,7 +74,7 @@ class _Part:
     @staticmethod
     def interval(row: dict[str, Any]) -> str:
         """A score with its 95 % interval, where the number of test subgraphs is known."""
-        return f"{row['score']:.3f}" + ("" if math.isnan(row["error"]) else f" ± {row['error']:.3f}")
+        return f"{row['micro_f1']:.3f}" + ("" if math.isnan(row["error"]) else f" ± {row['error']:.3f}")
 
     def dots(self, dataset: str) -> Chart:
         """A row for each model, in the order of ranks: its mean score, interval and published number."""
@@ -85,10 +85,10 @@ class _Part:
             if row is None:
                 continue
             error = 0.0 if math.isnan(row["error"]) else row["error"]
-            low, high = max(0.0, row["score"] - error), min(1.0, row["score"] + error)
+            low, high = max(0.0, row["micro_f1"] - error), min(1.0, row["micro_f1"] + error)
             ends += [low, high]
             title, style = f"{model}: {self.interval(row)}, {row['n']} runs", self._style(model)
-            marks.append(Mark(x=row["score"], y=place + 0.5, title=title, size=4, x_range=(low, high), style=style))
+            marks.append(Mark(x=row["micro_f1"], y=place + 0.5, title=title, size=4, x_range=(low, high), style=style))
             known = self.benchmark.published(model, dataset)
             if known is not None:
                 ends.append(known)
@@ -153,7 +153,7 @@ class _Part:
 
     def table(self, dataset: str) -> dict[str, Any]:
         """The table of a dataset by one protocol, the best first, without empty columns."""
-        mine, pairs = sorted(self.rows[dataset].values(), key=lambda row: -row["score"]), self.benchmark.pairs
+        mine, pairs = sorted(self.rows[dataset].values(), key=lambda row: -row["micro_f1"]), self.benchmark.pairs
         columns = {
             "model": [row["model"] + (f" ({row['variant']})" if row["variant"] else "") for row in mine],
             "folds" if self.protocol == "folds" else "seeds": [str(row["n"]) for row in mine],

@@ -29,7 +29,8 @@ TABLE = "results.csv"
 PACKAGED = Path(__file__).with_name(f"{TABLE}.gz")
 """Our own runs of ``subgraphbench``."""
 KEY = ["dataset", "model", "variant", "protocol", "seed", "fold", "set"]
-METRICS = ["micro_f1", "macro_f1", "auroc", "auprc", "val_micro_f1", "calibration_error", "majority"]
+SCORES = ["micro_f1", "macro_f1", "auroc", "auprc"]
+METRICS = [*SCORES, "val_micro_f1", "calibration_error", "majority"]
 COST = ["seconds", "memory_mb", "gpu_memory_mb"]
 COLUMNS = [*KEY, "task", *METRICS, "tested", *COST, "device", "commit", "failure"]
 _MOST = 16 * 2**20  # bytes of a table
@@ -50,7 +51,7 @@ def table_rows(suite: Suite, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "message" in run:
         about["failure"] = run["message"][:200]
     else:
-        about |= {name: run["test"].get(name) for name in ("micro_f1", "macro_f1", "auroc", "auprc")}
+        about |= {name: run["test"].get(name) for name in SCORES}
         about |= {name: run.get(name) for name in ("task", "calibration_error", "majority", "tested", "device")}
         about |= {
             "val_micro_f1": run["val"].get("micro_f1"),
@@ -137,7 +138,9 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
-    """One row for each dataset, protocol and model: means over its runs, spread and 95 % interval of micro-F1.
+    """One row for each dataset, protocol and model: means over its runs, standard deviations, interval of micro-F1.
+
+    The columns are ``auroc`` and ``auroc_std`` and so on; ``error`` is half the 95 % interval of ``micro_f1``.
 
     Of several variants of a model, the row is that of the best mean *validation* score. The interval has the variance
     of the score over test subgraphs, as if each were right or wrong by itself, and that of the mean over r seeds:
@@ -145,23 +148,30 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     where all n are right. By folds, it has the first term alone, as every subgraph is tested once.
     """
     done = with_labels(table)[table["failure"].eq("")]
-    found, others = [], [*METRICS[1:], *COST]
+    found = []
     for (dataset, protocol, label), runs in done.groupby(["dataset", "protocol", "label"], sort=False):
         mine = runs
         if runs["variant"].nunique() > 1:
             validation = runs.groupby("variant", sort=False)["val_micro_f1"].mean()
             mine = runs[runs["variant"] == validation.idxmax()] if validation.notna().any() else runs
-        score, n, folds = float(mine["micro_f1"].mean()), len(mine), protocol == "folds"
+        row: dict[str, Any] = {
+            "dataset": dataset,
+            "protocol": protocol,
+            "model": label,
+            "variant": mine["variant"].iloc[0],
+        }
+        row |= {"n": len(mine)} | {name: float(mine[name].mean()) for name in (*METRICS, *COST)}
+        row |= {f"{name}_std": float(mine[name].std(ddof=int(len(mine) > 1))) for name in SCORES}
+        folds = protocol == "folds"
         tested = float(mine["tested"].sum() if folds else mine["tested"].mean())
-        spread = float(mine["micro_f1"].std(ddof=1)) if n > 1 else 0.0
         if folds and tested:
-            score = float((mine["micro_f1"] * mine["tested"]).sum() / tested)
-        share = (score * tested + 2) / (tested + 4)
-        variance = (share * (1 - share) / (tested + 4) if tested > 0 else np.nan) + (0.0 if folds else spread**2 / n)
-        error, means = 1.96 * float(np.sqrt(variance)), [float(mine[name].mean()) for name in others]
-        found.append((dataset, protocol, label, mine["variant"].iloc[0], n, score, spread, error, tested, *means))
-    about = ["dataset", "protocol", "model", "variant", "n", "score", "spread", "error", "tested"]
-    return pd.DataFrame(found, columns=[*about, *others])
+            row["micro_f1"] = float((mine["micro_f1"] * mine["tested"]).sum() / tested)
+        share = (row["micro_f1"] * tested + 2) / (tested + 4)
+        variance = share * (1 - share) / (tested + 4) if tested > 0 else np.nan
+        variance += 0.0 if folds else row["micro_f1_std"] ** 2 / len(mine)
+        found.append({**row, "error": 1.96 * float(np.sqrt(variance)), "tested": tested})
+    about = ["dataset", "protocol", "model", "variant", "n", "error", "tested"]
+    return pd.DataFrame(found, columns=[*about, *METRICS, *COST, *(f"{name}_std" for name in SCORES)])
 
 
 def with_labels(table: pd.DataFrame) -> pd.DataFrame:
@@ -208,11 +218,20 @@ class Benchmark:
         models = _ordered(mine["label"], [one.variant_of or one.label for one in self.suite.models])
         datasets = _ordered(mine["dataset"], [one.name for one in self.suite.datasets])
         means = self.summary[self.summary["protocol"] == protocol]
-        return means.pivot(index="model", columns="dataset", values="score").reindex(index=models, columns=datasets)
+        return means.pivot(index="model", columns="dataset", values="micro_f1").reindex(index=models, columns=datasets)
 
     def published(self, model: str, dataset: str) -> float | None:
         known = next((one.published.micro_f1 for one in self.suite.models if one.label == model), {})
         return known.get(dataset, known.get(self.suite.like(dataset)))
+
+    def _row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row of the summary with its scores as mean and std, beside the published number and the gap to it."""
+        score, known = row["micro_f1"], self.published(row["model"], row["dataset"])
+        found = {name: value for name, value in row.items() if not name.endswith("_std")}
+        found |= {name: {"mean": row[name], "std": row[f"{name}_std"]} for name in SCORES}
+        source = next((one.published.source for one in self.suite.models if one.label == row["model"]), "")
+        published = None if known is None else {"micro_f1": known, "source": source}
+        return {**found, "published": published, "gap": None if known is None else score - known}
 
     @property
     def failed(self) -> pd.DataFrame:
@@ -244,7 +263,7 @@ class Benchmark:
             "suite": self.suite.name,
             "title": self.suite.title,
             "runs": int(self.runs["failure"].eq("").sum()),
-            "rows": _records(self.summary),
+            "rows": list(map(self._row, _records(self.summary))),
             "ranks": {
                 name: {
                     "models": dict(zip(one.models, one.ranks, strict=True)),
