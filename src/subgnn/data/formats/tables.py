@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyarrow import compute, csv
 
 from subgnn.data.dataset import Problems
-from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
+from subgnn.data.formats.text import check_unpacked_size, open_unpacked, read_bytes, read_lines
 from subgnn.data.strings import parse_number
 from subgnn.data.values import check_times, parse_times
 from subgnn.errors import DataError, choices, excerpt, extra_package
@@ -272,21 +272,17 @@ def _read_parquet(path: Path) -> Table:
     """Read Parquet; a file whose few bytes stand for more cells, or unpack to more, than graphs need is refused."""
     from pyarrow import parquet
 
-    metadata, limit = parquet.read_metadata(path), unpacked_limit(path.stat().st_size)
+    metadata = parquet.read_metadata(path)
     groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
-        raise too_much_unpacked(limit, str(path))
+    check_unpacked_size(path, max(groups, metadata.num_rows * metadata.num_columns))
     return Table(str(path), parquet.read_table(path), kind="parquet")
 
 
 def check_unpacked(path: Path) -> None:
     """Refuse a zip, as .xlsx and .pt are, whose parts unpack to more than a file of its size may."""
-    if not zipfile.is_zipfile(path):
-        return
-    limit = unpacked_limit(path.stat().st_size)
-    with zipfile.ZipFile(path) as packed:
-        if sum(info.file_size for info in packed.infolist()) > limit:
-            raise too_much_unpacked(limit, str(path))
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            check_unpacked_size(path, sum(info.file_size for info in packed.infolist()))
 
 
 def _read_excel(path: Path) -> Table:

@@ -25,34 +25,30 @@ _ENCODINGS = (
 )
 
 
-def unpacked_limit(size: int) -> int:
-    """The bytes that a compressed file may unpack to; text of graphs has three to twenty times its size."""
-    return _FREE + MAX_RATIO * size
-
-
-def too_much_unpacked(limit: int, where: str) -> DataError:
-    """The error for a compressed file that unpacks to more than the limit."""
-    what = f"it unpacks to more than {limit:,} bytes, {_FREE >> 20} MiB and {MAX_RATIO} times its size"
-    return DataError(what, where=where, hint="unpack it by hand if you trust it")
+def check_unpacked_size(path: Path, unpacked: int) -> None:
+    """Refuse a compressed file that unpacks to too many bytes; text of graphs has three to twenty times its size."""
+    limit = _FREE + MAX_RATIO * path.stat().st_size
+    if unpacked > limit:
+        what = f"it unpacks to more than {limit:,} bytes, {_FREE >> 20} MiB and {MAX_RATIO} times its size"
+        raise DataError(what, where=str(path), hint="unpack it by hand if you trust it")
 
 
 class _Unpacked(gzip.GzipFile):
-    """A gzip file that raises :class:`DataError` once it has unpacked to more than the limit."""
+    """A gzip file that raises :class:`DataError` once it has unpacked to too many bytes."""
 
     def __init__(self, raw: IO[bytes], path: Path) -> None:
         super().__init__(fileobj=raw)
         self.myfileobj = cast(Any, raw)  # which is then closed with this
-        self._path, self._limit = path, unpacked_limit(path.stat().st_size)
+        self._path = path
 
     def readinto(self, buffer: Any) -> int:
         got = super().readinto(buffer)
-        if self.tell() > self._limit:
-            raise too_much_unpacked(self._limit, str(self._path))
+        check_unpacked_size(self._path, self.tell())
         return got
 
 
 def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
-    """Open a file, or one that is open already, unpacked up to :func:`unpacked_limit` where it is gzipped."""
+    """Open a file, or one that is open already, unpacked and checked by :func:`check_unpacked_size` if gzipped."""
     raw = path.open("rb") if raw is None else raw
     begin = raw.read(2)
     raw.seek(0)
