@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE
-from subgnn.data.formats.folder import FOLDER, read_folder_graph
+from subgnn.data.formats.folder import FOLDER, read_folder
 from subgnn.data.formats.format import LabelFormat, ReadOptions, missing
 from subgnn.data.formats.graph_tables import read_aliases, read_attributes, read_edges
 from subgnn.data.formats.libraries import graph_from_object
@@ -80,7 +80,8 @@ def read_graph_of(source: Source, options: ReadOptions = ReadOptions()) -> Graph
     if isinstance(source, str | Path):
         path = Path(source)
         if FOLDER.accepts(path) and path.exists():
-            return read_folder_graph(path)
+            problems = Problems()
+            return problems.require(read_folder(path, ReadOptions(), problems, graph_alone=True), path).graph
         if BUNDLE.accepts(path):
             return read_dataset(path).graph
     return read_graph(source, options)

@@ -39,16 +39,10 @@ T = TypeVar("T")
 
 
 def read_folder(
-    folder: Path, options: ReadOptions, problems: Problems, *, store: EdgeStore | None = None
+    folder: Path, options: ReadOptions, problems: Problems, *, store: EdgeStore | None = None, graph_alone: bool = False
 ) -> Dataset | None:
-    """Read a dataset folder, or None if it cannot be used; with a ``store``, the graph is built on disk."""
-    return _FolderReader(folder, options, problems).read(store)
-
-
-def read_folder_graph(folder: Path) -> Graph:
-    """Read the graph of a dataset folder, which need not have subgraphs."""
-    problems = Problems()
-    return problems.require(_FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True), folder).graph
+    """Read a dataset folder, or its graph alone, or None; with a ``store``, the graph is built on disk."""
+    return _FolderReader(folder, options, problems).read(store, graph_alone=graph_alone)
 
 
 def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
@@ -103,7 +97,7 @@ class _FolderReader:
         self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
         self.labels = self._card_labels() if options.labels is None else options.labels
 
-    def read(self, store: EdgeStore | None, *, graph_alone: bool = False) -> Dataset | None:
+    def read(self, store: EdgeStore | None, *, graph_alone: bool) -> Dataset | None:
         """The dataset, or its graph alone, without subgraphs; None where something is wrong."""
         problems, declared = self.problems, self._card_int("num_nodes")
         if declared is None and self.names is not None:
@@ -251,14 +245,10 @@ def _with_attributes(edges: EdgeList, path: Path) -> EdgeList:
     return replace(edges, types=types, times=table.times("time") if "time" in table.titles else None)
 
 
-def is_folder_file(path: Path) -> bool:
-    """Whether a file is the subgraphs.tsv, or the authors' subgraphs.pth, of a dataset folder."""
-    named = path.name.removesuffix(".gz") in (SUBGRAPHS, AUTHORS_SUBGRAPHS)
-    return named and find_file(path.parent, EDGES) is not None
-
-
-def folder_id_base(path: Path, graph: Graph) -> int:
-    """The first id of a dataset folder, whose ids are to be nodes of a graph; refused if their names differ."""
+def folder_id_base(path: Path, graph: Graph) -> int | None:
+    """The first id of the dataset folder of a file of subgraphs, whose nodes need the names of the graph's; or None."""
+    if path.name.removesuffix(".gz") not in (SUBGRAPHS, AUTHORS_SUBGRAPHS) or find_file(path.parent, EDGES) is None:
+        return None
     problems = Problems()
     reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)
     problems.stop()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Problems
-from subgnn.data.formats.folder import folder_id_base, is_folder_file
+from subgnn.data.formats.folder import folder_id_base
 from subgnn.data.formats.format import Columns, ReadOptions, Roles, described, missing, unused_columns
 from subgnn.data.formats.labels import one_each, read_label_table, role_values
 from subgnn.data.formats.subgraph_text import read_times
@@ -101,8 +101,8 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
     if not isinstance(source, str | Path):
         return _from_table(read_table(source), graph, options, wanted)
     path = Path(source)
-    if is_folder_file(path):
-        return _from_lines(path, graph, options, wanted, ids_from=folder_id_base(path, graph))
+    if (ids_from := folder_id_base(path, graph)) is not None:
+        return _from_lines(path, graph, options, wanted, ids_from=ids_from)
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
     table: Table | None = None
