@@ -92,13 +92,10 @@ def _hops_of_word(work: Work, sources: Array, nodes: Array, *, fits: bool) -> ND
 
 def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> NDArray[np.int32]:
     """The rows of given nodes, verified; none if the file has no rows."""
-    arrays = read_arrays(path, _STORED, mapped="r", verify=False).arrays
-    hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
-    rows = len(hops)
-    if hops.dtype != np.uint8 or hops.shape[1:] != (width,) or rows not in (0, num_nodes):
-        raise DataError(f"it has hops of the shape {hops.shape}", where=str(path))
-    if sums.dtype != np.int64 or sums.shape != (-(-rows // BLOCK),):
-        raise DataError(f"it has {len(sums)} checksums", where=str(path))
+    file = read_arrays(path, _STORED, mapped="r", verify=False)
+    rows = num_nodes if len(file.arrays.get("hops", ())) else 0
+    hops = file.array("hops", np.uint8, (rows, width))
+    sums = file.array("sums", np.int64, (-(-rows // BLOCK),))
     if not rows:
         return np.empty((0, width), np.int32)
     for block in np.unique(nodes // BLOCK).tolist():

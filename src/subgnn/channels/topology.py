@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows
-from subgnn.errors import DataError
 from subgnn.kernels import induced
 from subgnn.kernels.arrays import Csr
 from subgnn.ragged import Ragged, runs
-from subgnn.storage.arrays import ArrayFile, Format
+from subgnn.storage.arrays import Format
 from subgnn.storage.cache import cache_path, cached
 
 Floats = NDArray[np.float64]
@@ -53,19 +52,12 @@ def graph_cores(graph: Graph) -> NDArray[Any]:
     """Core numbers in G; those of the last graph are kept for further predictions, those of large ones in the cache."""
     if len(graph.neighbors) < LARGE:
         return induced.core_numbers(*graph.csr)
-
-    def read(file: ArrayFile) -> NDArray[Any]:
-        found = file.arrays.get("cores", np.empty(0))
-        if found.dtype != np.int32 or found.shape != (graph.num_nodes,):
-            raise DataError(f"it has core numbers of the shape {found.shape}", where=file.where)
-        return found
-
     return cached(
         cache_path("cores", graph.content_hash),
         _STORED,
         compute=lambda: induced.core_numbers(*graph.csr).astype(np.int32),
         arrays=lambda cores: {"cores": cores},
-        read=read,
+        read=lambda file: file.array("cores", np.int32, (graph.num_nodes,)),
         mapped="c",
     )
 

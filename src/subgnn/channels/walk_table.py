@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse
-from subgnn.errors import DataError
 from subgnn.kernels.diffusion import sum_walks
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.files import json_digest
 
@@ -83,8 +82,11 @@ class WalkTable:
         """Read the table from the cache folder, or compute a few of its rows; whether it is complete."""
         with self._lock:
             if self._begun is None:
-                self._ratios = lookup(self._path, lambda: self._checked(read_arrays(self._path, _FILE, mapped="c")))
-                self._begun = np.empty((len(self._core),) * 2, np.float32) if self._ratios is None else self._ratios
+                path, shape = self._path, (len(self._core),) * 2
+                self._ratios = lookup(
+                    path, lambda: read_arrays(path, _FILE, mapped="c").array("ratios", np.float32, shape)
+                )
+                self._begun = np.empty(shape, np.float32) if self._ratios is None else self._ratios
             if self._ratios is None:
                 rows = slice(self._done, self._done + _STEP)
                 some = Ragged.from_rows(self._core[rows, None])
@@ -95,12 +97,6 @@ class WalkTable:
                     if cache_limit():
                         store(self._path, encode_arrays({"ratios": self._ratios}, _FILE))
             return self._ratios is not None
-
-    def _checked(self, file: ArrayFile) -> NDArray[np.float32]:
-        found = file.arrays.get("ratios", np.empty(0))
-        if found.shape != (len(self._core),) * 2 or found.dtype != np.float32:
-            raise DataError("it does not fit the graph", where=file.where)
-        return found
 
 
 _TABLES: weakref.WeakSet[WalkTable] = weakref.WeakSet()

@@ -221,8 +221,9 @@ class KnownSubgraphs:
                 nodes = self._predictor.rows(self.subgraphs)
                 if not self._parts and cache_limit():
                     key = json_digest([checkpoint_hash(self._predictor), nodes.digest])
-                    self._path = cache_path("subgraph_vectors", key)
-                    self._vectors = lookup(self._path, lambda: self._read(len(nodes)))
+                    path = self._path = cache_path("subgraph_vectors", key)
+                    shape = len(nodes), None
+                    self._vectors = lookup(path, lambda: read_arrays(path, _STORED).array("vectors", np.float32, shape))
                 if self._vectors is None:
                     done = sum(map(len, self._parts))
                     part = np.arange(done, min(done + self.part, len(nodes)))
@@ -294,12 +295,6 @@ class KnownSubgraphs:
         """The split of a subgraph of the dataset; None if it has none."""
         splits = self._required.splits
         return None if splits is None else SPLITS[splits[place]]
-
-    def _read(self, count: int) -> NDArray[np.float32]:
-        found = read_arrays(self._path, _STORED).arrays.get("vectors")
-        if found is None or found.ndim != 2 or len(found) != count or found.dtype != np.float32:
-            raise DataError("it does not match the subgraphs", where=str(self._path))
-        return found
 
 
 def search(known: KnownSubgraphs, query: Query, options: SearchOptions) -> Iterator[tuple[int, Hits]]:

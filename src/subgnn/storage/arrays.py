@@ -66,6 +66,15 @@ class ArrayFile:
         what = f"the {self.kind.noun} is incomplete or malformed"
         return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
 
+    def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        """An array of a type and a shape, where None is any length; refuses a file without it."""
+        found = self.arrays.get(name, np.empty(0))
+        fits = len(found.shape) == len(shape) and all(n in (m, None) for m, n in zip(found.shape, shape, strict=True))
+        if found.dtype != dtype or not fits:
+            what = f"its {name} are of type {found.dtype} and of the shape {found.shape}"
+            raise DataError(what, where=self.where, hint=f"the file is damaged; {self.kind.again}")
+        return found
+
     def verify(self) -> None:
         """Raise :class:`Damaged` unless the content matches its checksum."""
         begin = 8 + len(_START)
