@@ -283,13 +283,6 @@ class Completer:
             yield Completion(best, 1 / (1 + np.exp(-odds)), links, np.stack(parts, axis=1))
 
 
-def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Split a subgraph at random into the rest and the members left out: a fifth of them, at least one."""
-    count = max(1, round(_LEFT_OUT * len(subgraph)))
-    mixed = draws.permutation(subgraph)
-    return np.sort(mixed[count:]), np.sort(mixed[:count])
-
-
 def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
     """Fit to pairs of a subgraph and a node, each of which stands for a number of pairs like it."""
     draws, known, num_nodes = stream(seed, "completion"), features.known, features.graph.num_nodes
@@ -298,7 +291,11 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
         what = "no known subgraph has two or more nodes, with others outside it, to learn from"
         raise DataError(what, where="complete", hint="give a dataset with other subgraphs")
     chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
-    pairs = [leave_out(known[row], draws) for row in chosen]
+    pairs = []
+    for row in chosen:
+        mixed = draws.permutation(known[row])
+        count = max(1, round(_LEFT_OUT * len(mixed)))
+        pairs.append((np.sort(mixed[count:]), np.sort(mixed[:count])))
     tables, belongs, counts = [], [], []
     queries = features.diffuse(Ragged.from_rows(rest for rest, _ in pairs))
     for row, (_, left), query in zip(chosen, pairs, queries, strict=True):
