@@ -65,7 +65,7 @@ def test_a_pass_is_that_of_the_formulas(method, layers, kind, inputs):
     network, source = unfitted(method, data, *settings)
     z = labels(data.graph.num_nodes, [0, 5, 9])
     expected, _ = dense_pass(network, dense_adjacency(data.graph, kind), z)
-    found = network.vectors_at(network.whole_pass(source.graph, z), torch.arange(data.graph.num_nodes))
+    found = network.vectors_at(network.whole_pass(source.graph, z)[0], torch.arange(data.graph.num_nodes))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -77,7 +77,7 @@ def test_blocks_of_nodes_change_nothing(monkeypatch, method):
 
     def gradients():
         network.zero_grad()
-        out = network.vectors_at(network.whole_pass(source.graph, z), everyone)
+        out = network.vectors_at(network.whole_pass(source.graph, z)[0], everyone)
         out.square().sum().backward()
         return [out.detach(), *(p.grad.clone() for p in network.parameters() if p.grad is not None)]
 

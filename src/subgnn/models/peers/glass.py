@@ -67,15 +67,15 @@ class GLASS(MessagePassing):
         if not len(batch.nodes):
             return self.table.new_zeros(0, self.output.in_features)
         if self.training:  # the nodes of all subgraphs are labelled together
-            whole = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
+            whole, _ = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
             return self._pool(self.vectors_at(whole, batch.places), batch)
         found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
     def _without_labels(self, graph: WholeGraph) -> list[LayerPass]:
         """The pass without labels, with the moments of the reference pass; outputs of layers are left out."""
-        moments = self.whole_pass(graph, graph.labels(self.reference.long())).moments
-        found = self.whole_pass(graph, graph.labels(), moments=moments).layers
+        _, moments = self.whole_pass(graph, graph.labels(self.reference.long()))
+        found, _ = self.whole_pass(graph, graph.labels(), moments=moments)
         return [replace(layer, out=layer.out.new_empty(0)) for layer in found]
 
     def _label_apart(self, batch: NodeSetBatch, found: list[LayerPass]) -> Tensor:

@@ -256,14 +256,6 @@ class LayerPass:
     between: Moments | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pass:
-    """A pass over the whole graph, and the moments of all norms, in the order in which they are applied."""
-
-    layers: list[LayerPass]
-    moments: list[Moments]
-
-
 class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to outputs; ``table`` has a first vector for each node (N, d), or one for all."""
 
@@ -306,8 +298,10 @@ class MessagePassing(nn.Module, ABC):
     def stack(self) -> list[Layer]:
         return cast("list[Layer]", list(self.layers))
 
-    def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments: list[Moments] | None = None) -> Pass:
-        """Pass messages over the whole graph; norms take the given moments, or without any those of this pass."""
+    def whole_pass(
+        self, graph: WholeGraph, labelled: Tensor, *, moments: list[Moments] | None = None
+    ) -> tuple[list[LayerPass], list[Moments]]:
+        """Pass messages over the whole graph; norms take the given moments in turn, or those of this pass."""
         layers, taken, given = list[LayerPass](), list[Moments](), iter(moments or ())
 
         def moments_of(norm: GraphNorm, x: Tensor) -> Moments:
@@ -326,11 +320,11 @@ class MessagePassing(nn.Module, ABC):
             layers.append(LayerPass(x, arrived, out, norm, jump, between))
             if between is not None:
                 x = in_blocks(partial(layer.onward, moments=between), out)
-        return Pass(layers, taken)
+        return layers, taken
 
-    def vectors_at(self, found: Pass, places: Tensor) -> Tensor:
+    def vectors_at(self, layers: list[LayerPass], places: Tensor) -> Tensor:
         """The vectors of some nodes after a pass (rows, L d)."""
-        pairs = zip(self.stack, found.layers, strict=True)
+        pairs = zip(self.stack, layers, strict=True)
         return torch.cat([layer.jump(one.out[places], one.jump) for layer, one in pairs], dim=1)
 
 

@@ -53,7 +53,7 @@ class SSNP(MessagePassing):
         graph = batch.graph
 
         def after_each_layer() -> list[Tensor]:
-            pairs = zip(self.stack, self.whole_pass(graph, graph.labels()).layers, strict=True)
+            pairs = zip(self.stack, self.whole_pass(graph, graph.labels())[0], strict=True)
             return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
 
         vectors, border = self.kept(after_each_layer), NodeSetBatch(graph, self._border(batch))
