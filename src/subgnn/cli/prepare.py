@@ -182,12 +182,13 @@ def pretrain_nodes(
     from subgnn.embeddings.sources import write_vectors
 
     with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
-        found = pretrain(graph.undirected(), method, dim=dim, settings=chosen, device=device, on_epoch=bar.pretrain)
-        write_vectors(out, found.vectors, found.about, graph_hash=found.graph_hash, overwrite=force)
+        plain = graph.undirected()
+        vectors, about = pretrain(plain, method, dim=dim, settings=chosen, device=device, on_epoch=bar.pretrain)
+        write_vectors(out, vectors, about, graph_hash=plain.content_hash, overwrite=force)
     unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    about = {name: value for name, value in found.about.items() if name != "settings"} | {"dim": dim}
-    facts = {"graph_hash": found.graph_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
+    about = {name: value for name, value in about.items() if name != "settings"} | {"dim": dim}
+    facts = {"graph_hash": plain.content_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
     print_json(about | facts)
     columns = {
         "val auroc": f"{about['val_auroc']:.3f}",

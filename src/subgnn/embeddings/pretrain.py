@@ -12,7 +12,7 @@ a row of the table can outweigh it.
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,15 +44,6 @@ Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pretrained:
-    """Vectors of all nodes (N, dim), and how they were computed."""
-
-    vectors: NDArray[np.float32]
-    graph_hash: str
-    about: dict[str, Any]  # method, settings, AUROC, epochs and seconds, as a file of embeddings has them
-
-
 def pretrain(
     graph: Graph,
     method: str,
@@ -61,8 +52,11 @@ def pretrain(
     settings: PretrainSettings | None = None,
     device: str = "auto",
     on_epoch: OnEpoch = ignore,
-) -> Pretrained:
-    """Learn a vector for every node by ``gin`` or ``graphsaint``; directions and weights of edges are ignored."""
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """Vectors of all nodes (N, dim) by ``gin`` or ``graphsaint``, and how they were computed: AUROC, epochs, seconds.
+
+    Directions and weights of edges are ignored.
+    """
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     if graph.features is None and (device == "cpu" or not torch.cuda.is_available()):
@@ -87,7 +81,7 @@ def pretrain(
     scores = {name: chosen[name] for name in ("val_auroc", "val_matched_auroc")}
     about = {"method": method, "settings": asdict(settings), **scores, "epochs": record["epoch"] + 1}
     about |= {"selected_epoch": chosen["epoch"], "seconds": time.perf_counter() - begin}
-    return Pretrained(vectors.numpy(), graph.content_hash, about)
+    return vectors.numpy(), about
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
@@ -147,16 +141,16 @@ def pretrained_vectors(
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
 
-    def compute() -> Pretrained:
+    def compute() -> tuple[NDArray[np.float32], dict[str, Any]]:
         return pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch)
 
     if not cache or cache_limit() == 0:
-        return compute().vectors
+        return compute()[0]
     source = {"graph": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
     file = cache_path("embeddings", json_digest(source | asdict(settings)))
     vectors = lookup(file, lambda: read_vectors(file, graph))
     if vectors is not None:
         return vectors
-    found = compute()
-    store(file, encode_vectors(found.vectors, found.about, graph_hash=graph.content_hash))
-    return found.vectors
+    found, about = compute()
+    store(file, encode_vectors(found, about, graph_hash=graph.content_hash))
+    return found
