@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn import ensemble
 
+from subgnn.channels.channel import named_arrays
 from subgnn.models.baselines import topology
 from subgnn.models.baselines.topology import Trees, grow_trees, tree_outputs
 
@@ -46,7 +47,7 @@ def test_arrays_answer_as_scikit_learn_does(task, kind, monkeypatch):
         found = found if task == "regression" else np.exp(found)
     np.testing.assert_allclose(found, expected.clip(1e-6 if task != "regression" else None), atol=2e-6)
     assert not list(grown.problems(5, OUTPUTS[task]))
-    again = Trees.from_weights(grown.weights(), "")
+    again = Trees.from_weights(named_arrays(grown, "trees"))
     assert all(np.array_equal(getattr(again, each.name), getattr(grown, each.name)) for each in fields(Trees))
 
 

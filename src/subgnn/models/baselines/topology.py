@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.channels.channel import named_arrays
 from subgnn.channels.topology import in_plain_units, num_statistics
 from subgnn.config.settings import MethodSettings, Recipe
 from subgnn.data.graph import Graph
@@ -79,11 +80,8 @@ class Trees:
     single: NDArray[np.bool_]
 
     @classmethod
-    def from_weights(cls, weights: Weights, prefix: str) -> Trees:
-        return cls(**{each.name: np.asarray(weights[prefix + each.name]) for each in fields(cls)})
-
-    def weights(self) -> Weights:
-        return {each.name: np.array(getattr(self, each.name)) for each in fields(self)}
+    def from_weights(cls, weights: Weights) -> Trees:
+        return cls(**{each.name: np.asarray(weights[_TREES + each.name]) for each in fields(cls)})
 
     def columns(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """The columns (n, columns) for each row (n, F): the start, and the values of the leaves it reaches."""
@@ -372,7 +370,7 @@ class TopologyModel(ArrayModel):
         if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
             yield "its trees are incomplete, or have an unknown part"
         elif stored:
-            yield from Trees.from_weights(weights, _TREES).problems(width, outputs)
+            yield from Trees.from_weights(weights).problems(width, outputs)
 
 
 def _statistics(settings: Settings, graph: Graph, nodes: Ragged, *, keep: bool = False) -> NDArray[np.float64]:
@@ -410,7 +408,7 @@ class StatisticsTrees(ArrayNetwork):
     def solve(self, examples: Examples) -> None:
         self._grown = self._grow()
         if len(self._grown.feature) <= _MAX_NODES:
-            self.arrays |= {_TREES + name: array for name, array in self._grown.weights().items()}
+            self.arrays |= named_arrays(self._grown, _TREES.removesuffix("."))
 
     def _grow(self) -> Trees:
         options: dict[str, Any] = {"outputs": self.outputs, "boosting": self.boosting}
@@ -424,5 +422,5 @@ class StatisticsTrees(ArrayNetwork):
     def forward(self, statistics: NDArray[np.float64]) -> NDArray[np.float32]:
         if self._grown is None:
             stored = any(name.startswith(_TREES) for name in self.arrays)
-            self._grown = Trees.from_weights(self.arrays, _TREES) if stored else self._grow()
+            self._grown = Trees.from_weights(self.arrays) if stored else self._grow()
         return tree_outputs(self._grown, statistics, self.task, boosting=self.boosting)
