@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy
 from scipy import special
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -123,13 +122,6 @@ def test_more_training_subgraphs_than_landmarks(monkeypatch):
     fewest, fewer = solved(data, "diffusion.inverse_penalty=1.0")[0], kernel_machine._num_landmarks(len(examples.train))
     assert fewer == 3
     assert not np.array_equal(fewest, some)
-
-
-def test_empty_columns_are_left_out():
-    dense = np.array([[0, 2, 0, 1], [0, 0, 0, 3]], np.float32)
-    narrow, places = rows.used_columns(scipy.sparse.csr_array(dense))
-    assert places.tolist() == [1, 3]
-    assert (narrow.toarray() == dense[:, places]).all()
 
 
 def test_diffusions_and_products_are_computed_once_for_many_splits_and_views(monkeypatch):

@@ -41,7 +41,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
 )
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scales, indicators
-from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces, used_columns
+from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
 from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
@@ -254,8 +254,9 @@ def fit_profiles(
     """
     fold, sparse, there = groups.fold, scipy.sparse.issparse(walks), np.arange(walks.shape[1])
     if sparse:
-        walks, there = used_columns(walks[train])
-        walks = walks.tocsc()
+        walks = walks[train]
+        there = np.flatnonzero(np.bincount(walks.indices, minlength=1))
+        walks = walks[:, there].tocsc()
     scores, kept, weights = np.zeros((len(fold), outputs)), [np.empty(0, np.int64)], [np.empty((0, outputs))]
     step = max(1, _NUMBERS_AT_A_TIME // (groups.sums.shape[0] if sparse else len(fold)))
     for begin in range(0, walks.shape[1], step):

@@ -175,7 +175,8 @@ class KernelMachine(ArrayModel):
         _check_memory(settings, data)
         source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
         for damping in _dampings(settings):
-            source.prepare(damping, on_progress=data.on_prepare)
+            for name, rows in source.views(damping, on_progress=data.on_prepare).items():
+                rows.prepare(products=name != TOPOLOGY)
         return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, source)
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
@@ -367,11 +368,6 @@ class ViewSource(HostSource):
             options: dict[str, Any] = {"keep": self._keep, "stored": self.stored, "on_progress": on_progress}
             self._views[damping] = views_of(self.graph, self.nodes, settings, **options)
         return self._views[damping]
-
-    def prepare(self, damping: float, *, on_progress: OnProgress = ignore) -> None:
-        """Compute what does not depend on the split."""
-        for name, rows in self.views(damping, on_progress=on_progress).items():
-            rows.prepare(products=name != TOPOLOGY)
 
     def trained(self, train: NDArray[np.int64], damping: float, seed: int) -> TrainingKernel:
         """The kernel between training subgraphs; the last one is kept, for further penalties."""

@@ -202,16 +202,6 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
     return found
 
 
-def used_columns(rows: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.int64]]:
-    """Sparse rows (n, N) without their empty columns (n, m), and the places of the others (m,)."""
-    used = np.zeros(rows.shape[1], np.bool_)
-    used[rows.indices] = True
-    places = np.flatnonzero(used)
-    index = np.cumsum(used, dtype=np.int32) - 1
-    shape = rows.shape[0], len(places)
-    return scipy.sparse.csr_array((rows.data, index[rows.indices], rows.indptr), shape=shape), places
-
-
 def subgraph_blocks(nodes: Ragged, graph: Graph, settings: DiffusionSettings) -> Iterator[NDArray[np.int64]]:
     """Consecutive subgraphs whose views are computed at once: few where these are dense, so that they stay in caches.
 
