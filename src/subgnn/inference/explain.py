@@ -110,10 +110,8 @@ class Explainer:
         components = at_own_times(predictor.graph, subgraphs, _components, join_lists)
         own = {} if predictor.portfolio is None else predictor.portfolio.member_outputs(subgraphs)
         masked: Sequence[Masking | None] = self._masked(subgraphs, own) or [None] * len(subgraphs)
-        # If the networks with channels are the whole model, its outputs are known already.
-        known = [one.output for one in masked if one is not None]
-        if self._source is predictor:
-            whole = np.stack(known)
+        if self._source is predictor:  # the networks with channels are the whole model
+            whole = np.stack([one.output for one in masked if one is not None])
         else:
             portfolio = predictor.portfolio
             whole = predictor.outputs(subgraphs) if portfolio is None else portfolio.combined(own)
@@ -231,14 +229,12 @@ class Explainer:
         if not self.predictor.model.predicts_new_subgraphs:
             yield f"{method} cannot predict new subgraphs, so no node or component can be left out"
         else:
-            if num_nodes == 1:
-                yield "the subgraph is a single node: without it, nothing is left"
-            elif num_nodes > self.max_nodes:
-                yield f"{num_nodes} nodes are more than max_nodes ({self.max_nodes}): they were not left out one by one"
-            if num_components == 1:
-                yield "the subgraph is a single component: without it, nothing is left"
-            elif num_components > self.max_nodes:
-                yield f"{num_components} components are more than max_nodes ({self.max_nodes}): none was left out"
+            nodes = num_nodes, "node", "they were not left out one by one"
+            for count, word, what in (nodes, (num_components, "component", "none was left out")):
+                if count == 1:
+                    yield f"the subgraph is a single {word}: without it, nothing is left"
+                elif count > self.max_nodes:
+                    yield f"{count} {word}s are more than max_nodes ({self.max_nodes}): {what}"
         portfolio = self.predictor.portfolio
         if portfolio is not None and self._member is not None:
             share = portfolio.shares[self._member]

@@ -175,6 +175,4 @@ def padded_range(values: Iterable[float], *, zero: bool = False) -> Range:
 
 def thin(count: int, most: int) -> list[int]:
     """Indices of at most ``most`` of ``count`` items, evenly spaced, including the first and the last."""
-    if count <= most:
-        return list(range(count))
-    return [int(i) for i in np.linspace(0, count - 1, most).round()]
+    return [int(i) for i in np.linspace(0, count - 1, min(count, most)).round()]

@@ -66,11 +66,6 @@ class NodeIndex:
         node = find_node(str(given), self._graph.num_nodes, names)
         return node if node is not None or names is None else names.find_ignoring_case(str(given))
 
-    @property
-    def row_prefix(self) -> str:
-        """The text before a row number in a request."""
-        return "#" if self._graph.names is None else self._graph.names.row_prefix
-
     def _degree(self, node: int) -> int:
         return int(self._graph.offsets[node + 1] - self._graph.offsets[node])
 

@@ -142,7 +142,7 @@ class ServedRun:
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
             "named": graph.names is not None,
-            "row_prefix": self.index.row_prefix,
+            "row_prefix": "#" if graph.names is None else graph.names.row_prefix,
             "num_training": 0 if training is None else len(training),
             "num_known": len(self.known.places()),
             "examples": self.examples(),
