@@ -1,6 +1,7 @@
 """Splits and folds: of the right sizes, fair to classes, and groups and repeated node sets stay whole."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +14,12 @@ from subgnn.data.splits import (
     METHODS,
     assign_units,
     draw_folds,
+    one_hot,
     split_sizes,
     split_subgraphs,
     split_units,
     split_warnings,
-    stratified_split,
+    stratify_units,
 )
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
@@ -30,6 +32,11 @@ ALL = [HALF, (0.8, 0.1, 0.1), (0.6, 0.2, 0.2), (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2,
 FRACTIONS = st.sampled_from(ALL)
 SEEDS = st.integers(0, 2**32)
 many = settings(max_examples=100, derandomize=True, print_blob=False)
+
+
+def stratified_split(targets: np.ndarray, fractions: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    labels = one_hot(targets)
+    return stratify_units(labels, np.ones(len(labels), np.int64), fractions, rng)
 
 
 def rng(seed: int = 0) -> np.random.Generator:

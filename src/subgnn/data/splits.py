@@ -45,7 +45,7 @@ def split_subgraphs(
     """Split subgraphs anew; the split depends on the seed and on the set of subgraphs, not on their order.
 
     Args:
-        method: ``random``; ``stratified``, as :func:`stratified_split`; ``group``, which keeps groups whole; or
+        method: ``random``; ``stratified``, as :func:`stratify_units`; ``group``, which keeps groups whole; or
             ``time``, as :func:`time_split`, for subgraphs with times, which has no use for a seed.
         groups: with ``group``, the group of each subgraph; groups that share a node set become one.
     """
@@ -238,17 +238,6 @@ def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.in
     return sizes
 
 
-def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """A split in which every class has its share of every part.
-
-    One class per item: within one of its share for each class, and exactly :func:`split_sizes` in all. Real targets are
-    cut into ten bins of equal counts. Several labels per item, (n, classes) of 0 and 1: iterative stratification, the
-    rarest label first (Sechidis, Tsoumakas and Vlahavas, 2011), near the share for each label and exact in all.
-    """
-    labels = one_hot(np.asarray(targets))
-    return stratify_units(labels, np.ones(len(labels), np.int64), fractions, rng)
-
-
 def one_hot(targets: NDArray[Any]) -> NDArray[np.int64]:
     """Which labels an item has (n, labels), of 0 and 1; real targets are cut into ten bins of equal counts."""
     if targets.ndim == 2:
@@ -303,8 +292,12 @@ def assign_units(
 def stratify_units(
     counts: NDArray[np.int64], sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Assign units label by label, the label of fewest waiting units first, each where the label lacks most."""
-    # counts (units, labels) says how many subgraphs of a unit carry a label.
+    """Assign units label by label, the label of fewest waiting units first, each where the label lacks most.
+
+    ``counts`` (units, labels) says how many subgraphs of a unit carry a label. If every unit is one subgraph, splits
+    have exactly the sizes of :func:`split_sizes`, and each class its share of every split to within one; of several
+    labels, near that (iterative stratification: Sechidis, Tsoumakas and Vlahavas, 2011).
+    """
     capacity, out = _Capacity(sizes, fractions), np.full(len(sizes), -1, np.int8)
     lacking = np.outer(counts.sum(axis=0), np.asarray(fractions, np.float64))
     if (counts.sum(axis=1) == sizes).all():

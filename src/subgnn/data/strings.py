@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -161,12 +161,6 @@ class NodeNames(_Texts):
     def is_alias(self, text: str) -> bool:
         """Whether a text finds a node only by its aliases."""
         return text in self._ids[2] and not any(text in ids for ids in self._ids[:2])
-
-    def with_aliases(self, aliases: Mapping[int, Iterable[str]]) -> NodeNames:
-        known = list(self.columns.get(ALIASES, [""] * len(self)))
-        for node, texts in aliases.items():
-            known[node] = "|".join(dict.fromkeys(filter(None, [*known[node].split("|"), *texts])))
-        return NodeNames(self.columns | {ALIASES: Strings.of(known)}, primary=self.primary_column)
 
     @cached_property
     def row_prefix(self) -> str:

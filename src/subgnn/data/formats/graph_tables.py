@@ -198,7 +198,11 @@ def _with_aliases(graph: Graph, aliases: Mapping[int, list[str]]) -> Graph:
     if not any(aliases.values()):
         return graph
     names = graph.names or strings.NodeNames({"name": strings.Strings.numbers(0, graph.num_nodes)})
-    return replace(graph, names=names.with_aliases(aliases))
+    known = list(names.columns.get(strings.ALIASES, [""] * len(names)))
+    for node, texts in aliases.items():
+        known[node] = "|".join(dict.fromkeys(filter(None, [*known[node].split("|"), *texts])))
+    columns = names.columns | {strings.ALIASES: strings.Strings.of(known)}
+    return replace(graph, names=strings.NodeNames(columns, primary=names.primary_column))
 
 
 def read_aliases(source: Source, graph: Graph, options: ReadOptions = ReadOptions()) -> Graph:

@@ -8,7 +8,7 @@ import numpy as np
 
 from subgnn.config.files import parse_options
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import FRACTIONS, stratified_split
+from subgnn.data.splits import FRACTIONS, one_hot, stratify_units
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.data.synthetic.component import ComponentSettings, make_component
 from subgnn.data.synthetic.coreness import CorenessSettings, make_coreness
@@ -65,7 +65,8 @@ def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
     """Draw the dataset of a recipe that need not be in :data:`RECIPES` (``examples/planted.py``)."""
     draft = recipe.make(settings, seed)
     classes, codes = np.unique(np.array(draft.labels), return_inverse=True)
-    splits = stratified_split(codes, FRACTIONS, stream(seed, f"synthetic/{recipe.name}/splits"))
+    single, rng = np.ones(len(codes), np.int64), stream(seed, f"synthetic/{recipe.name}/splits")
+    splits = stratify_units(one_hot(codes), single, FRACTIONS, rng)
     num_nodes, names = draft.graph.num_nodes, [SPLITS[split] for split in splits]
     subgraphs = SubgraphSet.from_lists(list(draft.subgraphs), num_nodes=num_nodes, labels=draft.labels, splits=names)
     ranges = {

@@ -51,16 +51,6 @@ class CutRatioSettings(graphs.Sizes):
         return 0.0053 * scale, 0.0091 * scale
 
 
-def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) -> NDArray[np.int64]:
-    """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins."""
-    room = high - low + 1
-    hint = f"at most {max(room, 1)} bins, or a wider range of targets"
-    graphs.require(room >= bins, f"{room} possible values for {bins} bins", where=where, hint=hint)
-    edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
-    parts = zip(edges[:-1], edges[1:] - 1, graphs.class_sizes(count, bins), strict=True)
-    return np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
-
-
 def complete_graphs(count: int, size: int, rng: np.random.Generator) -> graphs.SmallGraphs:
     """Complete graphs, thinned to densities spread evenly over a range, but for the path 0 - 1 - ..."""
     left, right = np.triu_indices(size, 1)
@@ -249,8 +239,14 @@ def make_cut_ratio(settings: CutRatioSettings, seed: int) -> graphs.Draft:
     graph = graphs.barabasi_albert(settings.num_nodes, _NEW_EDGES, stream(seed, "synthetic/cut-ratio/base"))
     outside = settings.subgraph_size * (settings.num_nodes - settings.subgraph_size)
     low, high = (round(target * outside) for target in settings.targets)
-    targets = spread_targets(low, high, count=settings.num_subgraphs, bins=settings.bins, where="cut ratio")
+    # Numbers of edges, spread evenly over low..high and ascending, so that no value occurs in two bins.
+    room, bins = high - low + 1, settings.bins
+    hint = f"at most {max(room, 1)} bins, or a wider range of targets"
+    graphs.require(room >= bins, f"{room} possible values for {bins} bins", where="cut ratio", hint=hint)
+    edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
+    parts = zip(edges[:-1], edges[1:] - 1, graphs.class_sizes(settings.num_subgraphs, bins), strict=True)
+    targets = np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
     graph, subgraphs, missing = _planted(graph, settings, targets, seed)
     graph = add_border_edges(graph, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
-    return graphs.binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=settings.bins, where="cut ratio")
+    return graphs.binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=bins, where="cut ratio")
