@@ -141,16 +141,12 @@ def pretrained_vectors(
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
 
-    def compute() -> tuple[NDArray[np.float32], dict[str, Any]]:
-        return pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch)
-
-    if not cache or cache_limit() == 0:
-        return compute()[0]
     source = {"graph": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
     file = cache_path("embeddings", json_digest(source | asdict(settings)))
-    vectors = lookup(file, lambda: read_vectors(file, graph))
-    if vectors is not None:
-        return vectors
-    found, about = compute()
-    store(file, encode_vectors(found, about, graph_hash=graph.content_hash))
-    return found
+    cache = cache and cache_limit() > 0
+    if cache and (known := lookup(file, lambda: read_vectors(file, graph))) is not None:
+        return known
+    vectors, about = pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch)
+    if cache:
+        store(file, encode_vectors(vectors, about, graph_hash=graph.content_hash))
+    return vectors

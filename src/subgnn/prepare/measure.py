@@ -189,13 +189,10 @@ def prepare_cached(
     if found is not None:
         return Cached(found, path, True)
     prepared = compute()
-    parts = encode(prepared, key)
-    if not store(path, parts):
+    if not store(path, encode(prepared, key)):
         return Cached(prepared, None, False)
     if path.stat().st_size > share(0.1):
-        # Read back, the arrays stay in the file and take no memory.
-        del prepared, parts
-        return Cached(read(), path, False)
+        prepared = read()  # whose arrays stay in the file and take no memory
     return Cached(prepared, path, False)
 
 

@@ -91,38 +91,36 @@ class Batch:
         return each_array(lambda tensor: tensor.to(device), self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """Places of nodes in a sorted list of distinct nodes, counted from ``first`` on."""
-
-    nodes: NDArray[np.int32]
-    first: int = 0
-
-    def __call__(self, nodes: NDArray[Any]) -> Tensor:
-        every = len(self.nodes) > 0 and self.nodes[-1] == len(self.nodes) - 1  # as they are distinct
-        places = nodes if every else np.searchsorted(self.nodes, nodes)
-        return torch.from_numpy(places.astype(np.int64) + self.first)
-
-    def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
-        own, similarity = inputs.own, torch.from_numpy(inputs.similarity)
-        if own is None:
-            return ChannelBatch(similarity, None)
-        # A component without anchors has similarity 0 to whatever stands here: any node will do.
-        absent = ~own.present
-        nodes = np.where(absent[:, None], self.nodes[0], own.nodes) if absent.any() else own.nodes
-        return ChannelBatch(similarity, self(nodes))
-
-
 def make_batch(
     nodes: Ragged,
     subgraph: NDArray[np.int64],
     num_subgraphs: int,
     inputs: list[list[SubchannelInputs]],
-    places: Places,
+    table: NDArray[np.int32],
     beside: Beside,
+    *,
+    first: int = 0,
     **extra: Any,
 ) -> Batch:
-    """A batch of the given components; ``extra`` are further fields, as arrays."""
+    """A batch of the given components; ``extra`` are further fields, as arrays.
+
+    Places of nodes in the ``table``, which is sorted, are counted from ``first`` on.
+    """
+    every = len(table) > 0 and table[-1] == len(table) - 1  # as they are distinct
+
+    def places(nodes: NDArray[Any]) -> Tensor:
+        found = nodes if every else np.searchsorted(table, nodes)
+        return torch.from_numpy(found.astype(np.int64) + first)
+
+    def channel(inputs: SubchannelInputs) -> ChannelBatch:
+        own, similarity = inputs.own, torch.from_numpy(inputs.similarity)
+        if own is None:
+            return ChannelBatch(similarity, None)
+        # A component without anchors has similarity 0 to whatever stands here: any node will do.
+        absent = ~own.present
+        nodes = np.where(absent[:, None], table[0], own.nodes) if absent.any() else own.nodes
+        return ChannelBatch(similarity, places(nodes))
+
     optional: dict[str, Any] = {name: torch.from_numpy(value) for name, value in extra.items() if value is not None}
     return Batch(
         nodes=places(nodes.values),
@@ -130,7 +128,7 @@ def make_batch(
         sizes=torch.from_numpy(nodes.lengths),
         subgraph=torch.from_numpy(subgraph),
         num_subgraphs=num_subgraphs,
-        channels=[[places.channel(one) for one in layer] for layer in inputs],
+        channels=[[channel(one) for one in layer] for layer in inputs],
         beside=each_array(torch.from_numpy, beside),
         **optional,
     )
@@ -156,7 +154,7 @@ class Inputs:
             components.subgraph,
             len(components.counts),
             prepared.inputs,
-            Places(table),
+            table,
             beside or Beside(),
         )
         self._hold(whole)
@@ -329,8 +327,9 @@ class StreamedInputs:
             chosen.row_ids,
             len(rows),
             inputs,
-            Places(own, first=len(self.anchor_nodes)),
+            own,
             self.beside.pick(components, rows),
+            first=len(self.anchor_nodes),
             rows=None if self.table is None else np.searchsorted(self.table, numbered),
             vectors=None if self.vectors is None else self.vectors(numbered),
             features=None if self.features is None else self.features(numbered),
