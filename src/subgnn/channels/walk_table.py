@@ -69,7 +69,6 @@ class WalkTable:
         _TABLES.add(self)
 
     def __call__(self, sets: Ragged) -> NDArray[np.float32]:
-        """p_c / pi of every set, at every node (C, N), as :func:`diffuse` computes it."""
         self._asked += len(sets)
         if self._begun is None and self._asked >= (_WORTH_READING if self._path.exists() else len(self._core)):
             while not self.advance():

@@ -76,7 +76,6 @@ class GINSampler:
         self.everyone = np.arange(len(self.degrees), dtype=np.int32)
 
     def rows(self, run: slice) -> Adjacency:
-        """All neighbours of a run of nodes."""
         offsets, columns = self.split.rows(run)
         weights = self._weights(np.arange(run.start, run.stop), offsets)
         return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
@@ -159,7 +158,6 @@ class GraphSAINTSampler:
         return Adjacency.of(offsets, columns, weights, **known, rows=run, loops=1 / own**2, gradient=False)
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step, a function of the seed and the step alone."""
         settings, seed = self.settings, self.settings.seed
         block, entries = self._sample(str(step))
         tails = np.repeat(np.arange(len(block.nodes), dtype=np.int32), np.diff(block.offsets))
