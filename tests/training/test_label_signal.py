@@ -1,5 +1,7 @@
 """The verdict on made-up predictions: 60 subgraphs of three classes, of which one class is right for 20."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,12 @@ def two_classes(positives: int, n: int, strength: float, models: int = 1, seed: 
     return targets, np.stack([1 - chance, chance], axis=2)
 
 
+def model_that_is_enough(found) -> str:
+    """The model that the last sentence advises; empty without a signal."""
+    named = re.search(r"(?:as good as|is the best:|is as good:) (\S+) ", found.sentences[-1])
+    return named[1] if named else ""
+
+
 def test_candidates_that_were_not_tried_are_named():
     """What two of twelve candidates do not find, another may."""
     found = verdict(bag=21, untried=["gin", "subgnn"])
@@ -74,7 +82,7 @@ def test_candidates_that_were_not_tried_are_named():
 )
 def test_each_case(right, signals, enough):
     found = verdict(**right)
-    assert (found.signals, found.enough) == (signals, enough)
+    assert (found.signals, model_that_is_enough(found)) == (signals, enough)
 
 
 def test_the_sentences():
@@ -140,7 +148,7 @@ def test_rare_classes_are_compared_by_how_they_are_ranked():
     targets, chances = two_classes(50, 2500, 8.0, models=2)
     chances[1] = two_classes(50, 2500, 0.0)[1]
     found = judged(["topology", "bag"], chances, targets, "binary", metric="auprc")
-    assert (found.signals, found.enough) == (("shape",), "topology")
+    assert (found.signals, model_that_is_enough(found)) == (("shape",), "topology")
     assert found.sentences[0].startswith("The labels depend on the shape of a subgraph (topology 1.000);")
     assert found.sentences[0].endswith("ranking at random scores 0.020 (AUPRC).")
     assert judged(["topology", "bag"], chances, targets, "binary").signals == ("shape",)

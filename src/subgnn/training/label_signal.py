@@ -75,10 +75,9 @@ class JudgedModel:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The signals that labels carry, in words, too, and the model that is ``enough``; empty without a signal."""
+    """The signals that labels carry, in words, too."""
 
     signals: tuple[Signal, ...]
-    enough: str
     sentences: tuple[str, ...]
 
 
@@ -150,8 +149,7 @@ class _Comparison:
         if not by_metric:
             better = f"no {self._metric} is clearly higher than that of {self._guess_words}"
             words.append(f"Only probabilities show it: {better}.")
-        enough, advice = self._enough()
-        return Verdict(tuple(_VIEWS[view] for view in views) or ("unplaced",), enough.name, (*words, advice))
+        return Verdict(tuple(_VIEWS[view] for view in views) or ("unplaced",), (*words, self._advice()))
 
     @property
     def _metric(self) -> str:
@@ -204,15 +202,15 @@ class _Comparison:
         placed = bool(rivals) or view in ("nodes", "shape")
         return placed and all(self._leads(self.best[view], self.best[other]) for other in rivals)
 
-    def _enough(self) -> tuple[_Scored, str]:
-        """The model that suffices, and a sentence on whether it is a simple one."""
+    def _advice(self) -> str:
+        """Whether a simple model suffices, and which one."""
         top, simple = _best(list(self.best.values())), self.simple
         known = simple is not None and (self._beats_guess(simple) or self._is_likelier(simple.predictions))
         if simple is None or not known or self._leads(top, simple):
-            return top, f"No simple model is as good as {top}."
+            return f"No simple model is as good as {top}."
         if simple.score >= top.score:
-            return simple, f"A simple model is the best: {simple}."
-        return simple, f"A simple model is as good: {simple}; {top} is not clearly better."
+            return f"A simple model is the best: {simple}."
+        return f"A simple model is as good: {simple}; {top} is not clearly better."
 
     def _no_signal(self) -> Verdict:
         """That no model is better, or that not even one without errors would be; and candidates that were not tried."""
@@ -232,7 +230,7 @@ class _Comparison:
         if self.untried:
             subject = "1 candidate was" if len(self.untried) == 1 else f"{len(self.untried)} candidates were"
             words += f" {subject} not tried: {', '.join(self.untried)}."
-        return Verdict((signal,), "", (words,))
+        return Verdict((signal,), (words,))
 
     def _signal_words(self, views: Sequence[View], clear: Sequence[View]) -> str:
         guess, score = self._guess_words, f"{self.guess.score:.3f}"

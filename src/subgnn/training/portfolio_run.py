@@ -283,7 +283,7 @@ class _Training:
     def _verdict(self) -> Verdict:
         """What the out-of-fold predictions say of the labels."""
         if all(row.recipe.method == CONSTANT for row in self.search.finished):
-            return Verdict((), "", ("There was no time to try a model, so nothing is known about the labels.",))
+            return Verdict((), ("There was no time to try a model, so nothing is known about the labels.",))
         models = [trainable_model_of(row.recipe) for row in self.search.finished]
         judged = [
             JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
