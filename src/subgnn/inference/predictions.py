@@ -197,8 +197,7 @@ class Drift:
     def __init__(self, predictor: Predictor, training: SubgraphSet, *, most: int = 2**20) -> None:
         known = training if training.splits is None else training.take(training.indices("train"))
         self._predictor, self._known = predictor, known
-        distinct = np.unique(np.stack([known.nodes.row_ids, known.nodes.values.astype(np.int64)]), axis=1)
-        self._inside = np.bincount(distinct[1], minlength=predictor.graph.num_nodes)
+        self._inside = np.bincount(known.nodes.values, minlength=predictor.graph.num_nodes)
         self._learned = {row.tobytes() for row in known.nodes}
         task = task_of(predictor.spec.task)
         self._classes = predictor.spec.classes if task.one_class else ()

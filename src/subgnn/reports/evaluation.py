@@ -16,7 +16,7 @@ from subgnn.data.subgraphs import subgraph_keys
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.auto import mean_scores
-from subgnn.models.examples import label_unit
+from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.result import RunResult, read_result
@@ -126,20 +126,17 @@ def evaluate(
         rows, train = subgraphs.indices(split), subgraphs.indices("train")
         outputs = predictor.outputs(subgraphs.nodes.take(rows)) if run.outputs is None else run.outputs
         network = next(iter(predictor.networks()), None)
-    targets, joined, records = np.array(subgraphs.targets), None, []
-    if "target" in spec.standards:
-        targets = spec.standards["target"](targets[:, None])[:, 0]
+    targets, joined, records = target_tensor(subgraphs, spec.standards), None, []
     if folds is not None and spec.classes:
         flat = torch.from_numpy(folds[0].reshape(-1, folds[0].shape[-1]))
-        joined = task_of(spec.task).probabilities(flat).numpy(), targets[np.tile(folds[1], len(folds[0]))]
+        joined = task_of(spec.task).probabilities(flat).numpy(), targets[np.tile(folds[1], len(folds[0]))].numpy()
     if not run.result.is_portfolio:
         selected = "member 0" if run.result.members else run.result.candidate or None
         records = [record for record in run.records if record.get("candidate") == selected]
         if not records:
             raise DataError("no epochs of the selected model are recorded", where=where, hint="train again")
-    scored, true, learned = (torch.from_numpy(array) for array in (outputs, targets[rows], targets[train]))
     about = run.result, records, dataset, run.recipe, predictor, network
-    return Evaluation(*about, split, rows, scored, true, learned, joined)
+    return Evaluation(*about, split, rows, torch.from_numpy(outputs), targets[rows], targets[train], joined)
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

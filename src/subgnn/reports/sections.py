@@ -162,8 +162,7 @@ def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
         if row.test is not None:
             title = f"{row.name}: test {_score(row.test)}"
             marks.append(Mark(x=row.test, y=i + 0.72, title=title, style=_TEST, size=3))
-    key = [Key("in the final answer", style=_MEMBER), Key("not in it", style=_OTHER)]
-    key.append(Key("95 % interval", line="whisker"))
+    key = [Key("in the final answer", style=_MEMBER), Key("not in it", style=_OTHER), Key("95 % interval", "whisker")]
     key += [Key("test", style=_TEST)] if any(mark.style is _TEST for mark in marks) else []
     ends = padded_range(end for mark in marks for end in (mark.x, *(mark.x_range or ())))
     shown = "; ".join(f"{row.name} {_score(row.score)}" for row in rows)
