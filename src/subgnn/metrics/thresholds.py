@@ -159,11 +159,10 @@ class Decision(ThresholdReport):
 
     def report(self, **others: list[Alerts]) -> ThresholdReport:
         """What the result of a run says of the thresholds; ``others`` is what they give on splits, by name."""
-        labels = []
-        for i, one in enumerate(self.labels):
-            splits: dict[str, Any] = {split: alerts[i] for split, alerts in others.items()}
-            labels.append(replace(one, **splits))
-        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=tuple(labels))
+        given: dict[str, Any] = others
+        splits = [{split: alerts[i] for split, alerts in given.items()} for i in range(len(self.labels))]
+        labels = tuple(replace(one, **counts) for one, counts in zip(self.labels, splits, strict=True))
+        return ThresholdReport(aim=self.aim, chosen_on=self.chosen_on, labels=labels)
 
     @classmethod
     def from_json(cls, content: Any, classes: tuple[str, ...], task: TaskName) -> Self:

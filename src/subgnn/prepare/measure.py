@@ -154,17 +154,9 @@ class Cached:
 
 def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
     """All that prepared subgraphs depend on, as text; the name of their file is its SHA-256."""
-    ingredients = {
-        "algorithm": ALGORITHM_VERSION,
-        "layout": LAYOUT,
-        "graph": graph_hash,
-        "subgraphs": subgraphs.digest,
-        "channels": [asdict(channel) for channel in plan.channels],
-        "layers": plan.layers,
-        "settings": asdict(plan.settings),
-        "seed": int(plan.seed),
-    }
-    return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))
+    versions = {"algorithm": ALGORITHM_VERSION, "layout": LAYOUT}
+    content = {"graph": graph_hash, "subgraphs": subgraphs.digest, **asdict(plan), "seed": int(plan.seed)}
+    return json.dumps(versions | content, sort_keys=True, separators=(",", ":"))
 
 
 def prepare_cached(

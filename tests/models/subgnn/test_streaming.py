@@ -67,7 +67,7 @@ def test_the_same_bits_from_memory_and_from_a_file_whatever_the_limit(tmp_path, 
     chosen = recipe(2, trainable=trainable, layers=2)
     plain = run(tmp_path, monkeypatch, "plain", chosen=chosen, large=True)
     # Nothing fits: rows are drawn when a batch asks, and what is prepared stays in its file.
-    monkeypatch.setattr(build, "share", lambda part: 0)
+    monkeypatch.setattr(fitted, "share", lambda part: 0)
     monkeypatch.setattr("subgnn.prepare.measure.share", lambda part: 0)
     first = run(tmp_path, monkeypatch, "first", chosen=chosen, large=True, cache=True, limit="1GB")
     again = run(tmp_path, monkeypatch, "again", chosen=chosen, large=True, cache=True, limit="2GB")

@@ -9,7 +9,7 @@ function of node and seed, drawn when a batch needs it, or kept if memory allows
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.batches import Beside, StreamedInputs
-from subgnn.parallel.memory import limit, share
+from subgnn.parallel.memory import limit
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -177,12 +177,6 @@ class NodeLookup:
     num_nodes: int
     vectors: Vectors = None
     known: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
-
-    def drawn_ahead(self, nodes: NDArray[np.int32]) -> NodeLookup:
-        """The same, with the rows of nodes drawn at once, if memory allows."""
-        if self.vectors is not None or len(nodes) * self.spec.embeddings.dim * 4 > share(0.25):
-            return self
-        return replace(self, known=(nodes, self(nodes)))
 
     def __call__(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
         met, own = np.zeros(len(nodes), bool), np.empty((0, self.spec.embeddings.dim), np.float32)

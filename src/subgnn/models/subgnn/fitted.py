@@ -53,6 +53,7 @@ from subgnn.models.subgnn.build import (
     table_for_training,
 )
 from subgnn.models.subgnn.model import SubGNN
+from subgnn.parallel.memory import share
 from subgnn.prepare.measure import Frame, Prepared, measure, prepare_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -208,7 +209,9 @@ class SubGNNModel(ChannelModel):
         lookup = None
         if table.access == "carried":
             # Frozen vectors can be computed again for any node: a checkpoint need not have them.
-            lookup = NodeLookup(spec, graph.num_nodes, data.vectors).drawn_ahead(table.nodes)
+            lookup = NodeLookup(spec, graph.num_nodes, data.vectors)
+            if data.vectors is None and len(table.nodes) * spec.embeddings.dim * 4 <= share(0.25):
+                lookup = replace(lookup, known=(table.nodes, lookup(table.nodes)))  # drawn at once, not again and again
             spec = replace(spec, table_nodes=anchor_nodes(spec))
         measured = Measured(subgraphs.nodes, prepared, data.scores)
         inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)

@@ -124,10 +124,9 @@ class SubGNN(nn.Module):
         dim = self.dim
         of_channels = [(c.name, dim if channel_of(c).output == "state" else c.num_anchors) for c in self.channels]
         widths = [("z0", dim if self.settings.initial else 0), *of_channels * len(self.layers)]
-        widths.append(("topology", self.num_stats))
-        found: dict[str, list[slice]] = {}
-        begin = 0
-        for name, width in [*widths, ("topology", self.num_stats), ("baseline", self.num_scores)]:
+        widths += [("topology", self.num_stats)] * 2 + [("baseline", self.num_scores)]
+        found, begin = dict[str, list[slice]](), 0
+        for name, width in widths:
             if width:
                 found.setdefault(name, []).append(slice(begin, begin + width))
             begin += width
@@ -170,22 +169,18 @@ class SubGNN(nn.Module):
 
     def anchor_vectors(self, nodes: Tensor) -> list[list[Tensor]]:
         """a: for each layer and channel, the vectors of its shared anchors, or of all nodes (T, d) for own anchors."""
-        places = self.anchors
-        # All patches are encoded at once, in the order of layers and channels.
-        patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         numbers = [c.num_anchors for c in self.channels if channel_of(c).patches] * len(self.layers)
-        # One split, whose gradient is one array; that of a slice would be as large as all patches.
-        encoded = iter([] if patches is None else torch.split(patches, numbers))
-        vectors = []
+        # All patches are encoded at once, in the order of layers and channels. One split, whose gradient is one array;
+        # that of a slice would be as large as all patches.
+        patches = () if self.encoder is None else torch.split(self.encoder(nodes, self.anchors.walks), numbers)
+        encoded, vectors = iter(patches), list[list[Tensor]]()
         for layer in range(len(self.layers)):
-            row = []
-            for i, channel in enumerate(self.channels):
-                if channel_of(channel).patches and patches is not None:
-                    row.append(next(encoded))
+            vectors.append([])
+            for i, kind in enumerate(map(channel_of, self.channels)):
+                if kind.patches:
+                    vectors[-1].append(next(encoded))
                 else:
-                    shared = channel_of(channel).shared
-                    row.append(nodes.index_select(0, places.nodes(layer, i)) if shared else nodes)
-            vectors.append(row)
+                    vectors[-1].append(nodes.index_select(0, self.anchors.nodes(layer, i)) if kind.shared else nodes)
         return vectors
 
     def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
