@@ -55,7 +55,7 @@ def test_it_trains_and_predicts_new_subgraphs(run):
     loaded = subgnn.load(run).predictor
     assert loaded.probabilities(NEW).shape == (3, 3)
     assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
-    assert loaded.embed(NEW).shape == (3, 2)
+    assert loaded.embeddings(loaded.rows(NEW)).shape == (3, 2)
     assert evaluate_split(run, "test").test["micro_f1"] >= 0
 
 

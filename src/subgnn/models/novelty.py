@@ -52,6 +52,7 @@ class Novelty:
 
     @classmethod
     def measured(cls, graph: Graph, references: Ragged) -> Novelty:
+        references = Ragged(references.values, references.offsets)  # without times and absent nodes
         return cls(references, np.sort(Comparison(graph, references).distances(references, to_others=True)))
 
     def moved(self, match: NodeMatch) -> Novelty | None:
