@@ -42,12 +42,13 @@ def test_runs_are_sorted_by_validation_and_problems_are_listed(folder):
     runs, problems = read_runs(folder)
     assert {run.name for run in runs} == {"bag", "deep/one", "deep/two & <b>", "value"}
     assert [run.result.headline for run in runs] == ["micro_f1"] * 3 + ["r2"]
-    scores = [run.score("val") for run in runs[:3]]
+    scores = [run.score("val")[0] for run in runs[:3]]
     assert scores == sorted(scores, reverse=True)
     for run in runs:
         results = json.loads((run.path / RESULTS).read_text())
-        assert run.score("test") == results["test"][run.result.headline]
-        assert list(run.interval("test")) == results["intervals"]["test"]
+        score, interval = run.score("test")
+        assert score == results["test"][run.result.headline]
+        assert list(interval) == results["intervals"]["test"]
     assert len(problems) == 2
     assert "run.json: this is not valid JSON" in problems[0]
     assert "no finished run" in problems[1]

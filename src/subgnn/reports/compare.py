@@ -34,14 +34,11 @@ class ComparedRun:
     result: RunResult
     recipe: Recipe
 
-    def score(self, split: str) -> float | None:
-        """The headline score on a split; None if it is missing or undefined."""
-        return _number(self.result.scores(split).get(self.result.headline))
-
-    def interval(self, split: str) -> tuple[float, float] | None:
-        """The 95 % interval of the score; None if it is missing or undefined."""
-        low, high = map(_number, self.result.intervals.get(split, (None, None)))
-        return None if low is None or high is None else (low, high)
+    def score(self, split: str) -> tuple[float | None, tuple[float, float] | None]:
+        """The headline score on a split and its 95 % interval; None for what is missing or undefined."""
+        score = self.result.scores(split).get(self.result.headline, math.nan)
+        low, high = self.result.intervals.get(split, (math.nan, math.nan))
+        return score if math.isfinite(score) else None, (low, high) if math.isfinite(low + high) else None
 
     @property
     def seconds(self) -> float:
@@ -53,11 +50,12 @@ class ComparedRun:
         found |= {key: getattr(self.result, key) for key in ("recipe", "dataset", "split", "seed", "task")}
         found["metric"] = self.result.headline
         for split in ("val", "test"):
-            found[split] = {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
+            score, interval = self.score(split)
+            found[split] = {"score": score, "interval": None if interval is None else list(interval)}
         return found | {"seconds": self.seconds, "date": self.result.date}
 
     def cells(self) -> list[str]:
-        scores = [_scored(self.score(split), self.interval(split)) for split in ("val", "test")]
+        scores = [_scored(*self.score(split)) for split in ("val", "test")]
         day = date_text(self.result.date)[:_DAY]
         return [self.name, self.result.recipe, self.result.dataset, *scores, f"{self.seconds:.1f}", day]
 
@@ -81,7 +79,7 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
         raise DataError(what, where=str(folder), hint=f"give the folder where subgnn train wrote runs ({RESULTS})")
 
     def order(run: ComparedRun) -> tuple[str, str, float, str]:
-        score = run.score("val")  # test scores are for reporting, not for choosing
+        score, _ = run.score("val")  # test scores are for reporting, not for choosing
         return run.result.dataset, run.result.headline, math.inf if score is None else -score, run.name
 
     return sorted(runs, key=order), problems
@@ -118,11 +116,11 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
 def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence[ComparedRun]) -> Chart:
     """Validation and test scores of runs on a dataset, with their intervals, on one scale for all with the metric."""
     word, marks = metric_name(runs[0].result.headline), []
-    pairs = [(run.score(split), run.interval(split)) for run in same_metric for split in ("val", "test")]
+    pairs = [run.score(split) for run in same_metric for split in ("val", "test")]
     scale = padded_range(end for score, interval in pairs if score is not None for end in (score, *(interval or ())))
     for i, run in enumerate(runs):
         for split, place, style in (("val", 0.58, _VAL), ("test", 0.84, _TEST)):
-            score, interval = run.score(split), run.interval(split)
+            score, interval = run.score(split)
             if score is not None:
                 text = f"{run.name}: {split} {word} {_scored(score, interval)}"
                 marks.append(Mark(x=score, y=i + place, title=text, style=style, x_range=interval))
@@ -157,10 +155,6 @@ def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]
     names = dict.fromkeys(name for settings in flat for name in settings)
     rows = [(name, [settings.get(name, "") for settings in flat]) for name in names]
     return [(name, [cut(value, _VALUE) for value in values]) for name, values in rows if len(set(values)) > 1]
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _scored(score: float | None, interval: tuple[float, float] | None) -> str:
