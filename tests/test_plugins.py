@@ -160,10 +160,10 @@ def test_settings_of_its_own(site, monkeypatch):
     monkeypatch.syspath_prepend(site)
     path = recipe('method = "toy_plugin.scaled:MODEL"\n[training]\nepochs = 1\n[scaled]\nfactor = 4.0\n')
     run = subgnn.train(dataset(), "run", recipe=path, device="cpu", cache=False)
-    four = run.embed([[0, 1, 2]])
+    four = run.embed([[0, 1, 2]]).to_numpy()
     plain = subgnn.train(dataset(), "plain", recipe=path, settings=["scaled.factor=1"], device="cpu", cache=False)
-    assert (4 * four == plain.embed([[0, 1, 2]])).all()
-    assert (subgnn.load("run").embed([[0, 1, 2]]) == four).all()
+    assert (4 * four == plain.embed([[0, 1, 2]]).to_numpy()).all()
+    assert (subgnn.load("run").embed([[0, 1, 2]]).to_numpy() == four).all()
     with pytest.raises(UserError, match=r"unknown setting 'scaled\.facto'; .*did you mean 'factor'"):
         subgnn.train(dataset(), "wrong", recipe=path, settings=["scaled.facto=1"], device="cpu")
 
