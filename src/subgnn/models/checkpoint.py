@@ -10,7 +10,6 @@ memory for its weights, and their names, shapes and types must be those of the c
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -80,10 +79,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "component_keys": spec.component_keys.view(np.int64),
     }
     arrays |= {f"weights.{name}": np.asarray(value) for name, value in checkpoint.weights.items()}
-    novelty = spec.novelty
-    if novelty is not None:  # its distances were measured as of the times of its subgraphs, which are not kept
-        novelty = replace(novelty, references=Ragged(novelty.references.values, novelty.references.offsets))
-    parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "novelty": novelty}
+    parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "novelty": spec.novelty}
     for name, part in (parts | {"anchors": spec.shared}).items():
         arrays |= named_arrays(part, name)
     content: dict[str, Any] = {
