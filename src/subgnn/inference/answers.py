@@ -95,6 +95,10 @@ class Query:
         """A subgraph as text: its nodes as written, joined by ``-`` if they were in a list or in several rows."""
         return "-".join(self.members.nodes_of(row)) if self.members.named else self.members.names[row]
 
+    def about(self, row: int) -> dict[str, Any]:
+        """A subgraph in JSON: its text and, if it has one, its name."""
+        return {"subgraph": self.text(row)} | ({"name": self.members.names[row]} if self.members.named else {})
+
     def dropped(self, row: int) -> list[str]:
         """The nodes of a subgraph that are not in the graph, as written, each once."""
         unknown = self.matched.unknown

@@ -190,9 +190,8 @@ class Explainer:
             place.append(first.setdefault((row.tobytes(), at, lacking), len(first)))
             if len(first) > len(chosen):
                 chosen.append(i)
-        different = Ragged.from_rows(rows[i] for i in chosen)
-        different = with_absent(different, None if absent is None else absent.take(chosen))
-        different = as_rows(different, None if times is None else times[chosen])
+        own = owners.take(chosen)
+        different = as_rows(with_absent(Ragged.from_rows(rows[i] for i in chosen), absent_of(own)), times_of(own))
         parts = [self.predictor.outputs(batch) for batch in different.batches(_BATCH_NODES)]
         joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
         return joined[place] if place else joined
@@ -357,9 +356,7 @@ def _write_json(
     if not lines:
         file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
     for row, explanation in explanations:
-        found: dict[str, Any] = {"subgraph": query.text(row)}
-        found |= {"name": query.members.names[row]} if query.members.named else {}
-        found |= {"dropped": query.dropped(row)} if query.drops else {}
+        found = query.about(row) | ({"dropped": query.dropped(row)} if query.drops else {})
         found |= {} if explanation is None else explanation.to_json()
         end = "" if lines or row == len(query) - 1 else ","
         file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))

@@ -314,11 +314,7 @@ def search_table(known: KnownSubgraphs, query: Query, options: SearchOptions) ->
 
 def search_json(known: KnownSubgraphs, query: Query, options: SearchOptions) -> list[dict[str, Any]]:
     """All answers (:func:`search`), as values that JSON can hold."""
-    names = query.members.names if query.members.named else None
-    return [
-        {"subgraph": query.text(row), **({} if names is None else {"name": names[row]}), "nearest": found}
-        for row, found in search(known, query, options)
-    ]
+    return [query.about(row) | {"nearest": found} for row, found in search(known, query, options)]
 
 
 def open_search(run: Path, files: Files, options: SearchOptions) -> tuple[KnownSubgraphs, Query]:

@@ -228,8 +228,10 @@ def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
         strong = {node: push for node, push in pushes.items() if push and abs(push) >= _LEAST_PUSH * largest}
         # The width of each ring, negative for nodes that push away.
         rings = {node: float(np.sign(push)) * (2 + 5 * abs(push) / largest) for node, push in strong.items()}
-    at = push_apart(np.array([(node["x"], node["y"]) for node in nodes]).reshape(-1, 2) * (1.25, 0.9), nodes)
-    boxes = name_boxes(nodes)
+    # Half the width and height of each node with its name (n, 2).
+    sizes = [(0.29 * _font(node) * len(cut(node["name"], _LONGEST)), 2 * _font(node)) for node in nodes]
+    boxes = np.array(sizes, np.float64).reshape(-1, 2)
+    at = _push_apart(np.array([(node["x"], node["y"]) for node in nodes]).reshape(-1, 2) * (1.25, 0.9), boxes)
     low = (at - boxes).min(axis=0, initial=0) - _MARGIN
     width, height = (at + boxes).max(axis=0, initial=0) + _MARGIN - low
     placed = {
@@ -260,15 +262,8 @@ def _font(node: Mapping[str, Any]) -> int:
     return 14 if node["kind"] == "inside" else 10
 
 
-def name_boxes(nodes: list[dict[str, Any]]) -> NDArray[np.float64]:
-    """Half the width and height of each node with its name (n, 2)."""
-    sizes = [(0.29 * _font(node) * len(cut(node["name"], _LONGEST)), 2 * _font(node)) for node in nodes]
-    return np.array(sizes, np.float64).reshape(-1, 2)
-
-
-def push_apart(at: NDArray[np.float64], nodes: list[dict[str, Any]]) -> NDArray[np.float64]:
+def _push_apart(at: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Push overlapping names apart, each pair along the axis that needs less."""
-    boxes = name_boxes(nodes)
     room = boxes[:, None] + boxes[None] + 4
     for _ in range(200):
         away = at[:, None] - at[None]
@@ -278,7 +273,6 @@ def push_apart(at: NDArray[np.float64], nodes: list[dict[str, Any]]) -> NDArray[
         if not overlap.any():
             break
         narrow = overlap[..., 0] < overlap[..., 1]
-        overlap[..., 0] *= narrow
-        overlap[..., 1] *= ~narrow
+        overlap *= np.stack([narrow, ~narrow], axis=2)
         at = at + (np.where(away < 0, -1, 1) * overlap * 0.3).sum(axis=1)
     return at
