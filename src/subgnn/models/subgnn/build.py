@@ -63,11 +63,6 @@ def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
     return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
 
 
-def is_carried(checkpoint: Checkpoint) -> bool:
-    """Whether a trained network has no table, because batches carry its frozen embeddings."""
-    return bool(checkpoint.weights) and "table" not in checkpoint.weights and has_embeddings(checkpoint.spec)
-
-
 def check_table_fits(rows: int, settings: EmbeddingSettings) -> None:
     """Refuse a table that is too large to be learned: its rows, two moments of each, and a copy of the best."""
     needed = 4 * rows * settings.dim * 4

@@ -48,7 +48,6 @@ from subgnn.models.subgnn.build import (
     build_standards,
     component_keys,
     has_embeddings,
-    is_carried,
     is_large,
     table_for_training,
 )
@@ -88,12 +87,10 @@ class OpenNetwork:
             lookup = NodeLookup(spec, self.graph.num_nodes, self.vectors, learned)
         return build_inputs(spec, self.graph, measured, self.table, lookup=lookup, device=self.device)
 
-    @torch.no_grad()
     def embed(self, batch: Batch) -> Tensor:
         """z_S (n, width): :meth:`SubGNN.embed`, from the vectors that are at hand."""
         return self.network.embed(batch, self.nodes, self.anchors)
 
-    @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
         return cast(Tensor, self.network.head(self.embed(batch)))
 
@@ -146,7 +143,9 @@ class FittedSubGNN(FittedChannelModel):
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str, *, members: int) -> NDArray[np.float32]:
         measured = self._measure(subgraphs)
-        whole, settings = not is_carried(self.checkpoint), self.spec.embeddings
+        settings = self.spec.embeddings
+        # Else batches carry frozen embeddings, of which the checkpoint has no table.
+        whole = "table" in self.checkpoint.weights or not has_embeddings(self.spec)
         if not whole or is_large(self.graph.num_nodes, settings):  # else a table of any nodes is small
             nodes = np.union1d(self.spec.table_nodes, measured.prepared.touched())
             whole = whole and not is_large(len(nodes), settings)
