@@ -22,11 +22,6 @@ SIMILARITIES: dict[str, Similarity] = {"hops": HOPS, "warping": WARPING, "weight
 """Similarities by name."""
 
 
-def channel_names() -> list[str]:
-    """``kind/side`` of all channels."""
-    return [f"{kind}/{side}" for kind, sides in CHANNELS.items() for side in sides]
-
-
 def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str = "channels") -> Channel:
     """The channel named by an entry of ``[[channels]]``; errors mention the file (where) and the entry (place)."""
     sides = CHANNELS.get(settings.kind)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from subgnn.api.train_recipe import train, with_metric
-from subgnn.channels.table import CHANNELS, channel_names
+from subgnn.channels.table import CHANNELS
 from subgnn.config.files import read_toml
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
@@ -129,7 +129,7 @@ def _of_setting(section: str, key: str, entry: Any, where: str) -> BaseDistribut
 
 def _of_channel(_: str, key: str, entry: Any, where: str) -> BaseDistribution:
     settings = _table(entry, f"channels.{key}", where)
-    known = (*channel_names(), *CHANNELS)
+    known = (*(f"{kind}/{side}" for kind, sides in CHANNELS.items() for side in sides), *CHANNELS)
     for given, accepted in ((key, known), *((part, ("num_anchors",)) for part in settings)):
         if given not in accepted:
             raise UserError(f"unknown name '{given}' in channels.{key}", where=where, hint=choices(given, accepted))
