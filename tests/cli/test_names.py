@@ -44,9 +44,11 @@ def rows_of(data: Path, names: list[int]) -> list[int]:
 
 def answers(folder: Path, lines: list[str], name: str) -> list[list[str]]:
     (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
-    called = call("predict", folder / "run", "--subgraphs", folder / f"{name}.tsv", "--out", folder / f"{name}.out")
+    called = call(
+        "predict", folder / "run", "--subgraphs", folder / f"{name}.tsv", "--out", folder / f"{name}.answers.tsv"
+    )
     assert called.code == 0, called.err
-    return [line.split("\t") for line in (folder / f"{name}.out").read_text().splitlines()]
+    return [line.split("\t") for line in (folder / f"{name}.answers.tsv").read_text().splitlines()]
 
 
 def test_predict_reads_ids_as_names_and_marked_numbers_as_rows(made):

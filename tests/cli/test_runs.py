@@ -113,6 +113,10 @@ def test_report(folder, tmp_path):
     [
         ("explain RUN --subgraphs WRONG --out OUT.json", "wrong.tsv:2: "),
         ("explain RUN --subgraphs NEW --out OUT.txt", "kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, "),
+        (
+            "predict RUN --subgraphs NEW --out OUT.xlsx",
+            "kind of file '.xlsx'; accepted: .csv, .tsv, .parquet, .jsonl, ",
+        ),
         ("explain RUN --subgraphs NEW --out OUT.json --memory 3KB", "--memory: 0 MB is too little; accepted: a number"),
         ("export NONE --out OUT", "no finished run"),
         ("report NONE", "no finished run"),

@@ -265,12 +265,15 @@ class Files:
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
         """The output format, from the file ending; TSV for the standard output, None if the ending is in ``others``.
 
+        A name without an ending, or with ``.txt``, has the default format.
+
         Raises:
-            DataError: for another ending, unless there is a default; for ``excel_safe`` if the output is neither CSV
+            DataError: for another ending; for ``excel_safe`` if the output is neither CSV
                 nor TSV; and for an output that exists, unless it may be replaced.
         """
         suffix = self.out.suffix
-        found = None if suffix in others else "tsv" if self.out == STANDARD_STREAM else FORMATS.get(suffix, default)
+        plain = "tsv" if self.out == STANDARD_STREAM else default if suffix in ("", ".txt") else None
+        found = None if suffix in others else FORMATS.get(suffix, plain)
         if found is None and suffix not in others:
             hint = f"accepted: {', '.join([*others, *FORMATS])}, or - for the standard output"
             raise DataError(f"unknown kind of file '{suffix}'", where=str(self.out), hint=hint)

@@ -258,7 +258,7 @@ class Drift:
 def write_predictions(
     run: Path, files: Files, options: PredictOptions, *, engine: Engine | None = None, record: Path | None = None
 ) -> int:
-    """Write :func:`prediction_table`, as TSV unless the ending names another format; return the number of subgraphs.
+    """Write :func:`prediction_table`, in the format that the ending names; return the number of subgraphs.
 
     Outputs come from the workers of the engine, if one is given. A note says if the subgraphs differ from those of
     training. ``record`` is a file to append a line about each answer to.
