@@ -3,7 +3,7 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +29,6 @@ from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
 from subgnn.reports.drawing import draw
-from subgnn.result import RunResult
 from subgnn.serve import named_runs
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.monitoring import log
@@ -70,40 +69,31 @@ class InterruptiblePredictor(Predictor):
         return np.concatenate(parts)
 
 
-class LazyCompleter:
-    """The model that completes subgraphs, fitted when it is first needed."""
-
-    def __init__(self, opened: OpenedRun, name: str) -> None:
-        self._opened, self._name, self._lock = opened, name, threading.Lock()
-        self._fitted: Completer | None = None
-
-    @property
-    def ready(self) -> bool:
-        return self._fitted is not None
-
-    def __call__(self) -> Completer:
-        with self._lock:
-            if self._fitted is None:
-                self._fitted = Completer.of_run(self._opened, self._name)
-            return self._fitted
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
     """A run and its answers to requests, as plain values; ``differs`` says how its graph differs from the run's own."""
 
-    name: str
-    predictor: Predictor
-    result: RunResult
-    subgraphs: SubgraphSet | None
-    index: NodeIndex
-    known: KnownSubgraphs
-    explainer: Explainer
-    completer: LazyCompleter
-    limits: Limits
-    differs: tuple[str, ...] = ()
-    drift: Drift | None = None
-    records: Records | None = None
+    def __init__(
+        self, name: str, opened: OpenedRun, index: NodeIndex, *, limits: Limits, records: Records | None
+    ) -> None:
+        self.name, self.index, self.limits, self.records = name, index, limits, records
+        self.predictor, self.result, self.subgraphs = opened.predictor, opened.result, opened.subgraphs
+        self.differs = [] if opened.match is None else opened.match.lines
+        self.known = KnownSubgraphs(self.predictor, self.subgraphs, part=_KNOWN_PART)
+        self.explainer = Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS)
+        self.drift = None if self.subgraphs is None else Drift(self.predictor, self.subgraphs, most=_LATEST)
+        self._opened, self._fitting = opened, threading.Lock()
+        self._completer: Completer | None = None
+
+    def completer(self) -> Completer:
+        """The model that completes subgraphs, fitted when it is first needed."""
+        with self._fitting:
+            if self._completer is None:
+                self._completer = Completer.of_run(self._opened, self.name)
+            return self._completer
+
+    @property
+    def has_completer(self) -> bool:
+        return self._completer is not None
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
@@ -147,7 +137,7 @@ class ServedRun:
             "num_known": len(self.known.places()),
             "examples": self.examples(),
             "graph_hash": graph.content_hash,
-            "differs": list(self.differs),
+            "differs": self.differs,
             "trained_with": self.result.versions,
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
@@ -293,18 +283,6 @@ def open_runs(
         shared = id(opened.predictor.graph.offsets)
         if shared not in indexes:
             indexes[shared] = NodeIndex(opened.predictor.graph)
-        found[name] = ServedRun(
-            name=name,
-            predictor=opened.predictor,
-            result=opened.result,
-            subgraphs=opened.subgraphs,
-            index=indexes[shared],
-            known=KnownSubgraphs(opened.predictor, opened.subgraphs, part=_KNOWN_PART),
-            explainer=Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
-            completer=LazyCompleter(opened, name),
-            limits=limits,
-            differs=() if opened.match is None else tuple(opened.match.lines),
-            drift=None if opened.subgraphs is None else Drift(opened.predictor, opened.subgraphs, most=_LATEST),
-            records=None if record is None else Records(record, run, opened.predictor, graph=graph),
-        )
+        records = None if record is None else Records(record, run, opened.predictor, graph=graph)
+        found[name] = ServedRun(name, opened, indexes[shared], limits=limits, records=records)
     return found
