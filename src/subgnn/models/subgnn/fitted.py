@@ -150,14 +150,18 @@ class FittedSubGNN(FittedChannelModel):
             nodes = np.union1d(self.spec.table_nodes, measured.prepared.touched())
             whole = whole and not is_large(len(nodes), settings)
         rows = np.arange(len(subgraphs))
-        if whole:  # networks take the same inputs
+        if whole:  # networks take the same inputs, so each batch is made once
             networks = self._covering(measured.prepared)[:members]
-            inputs = [networks[0].inputs(measured)] * len(networks)
+
+            def mean(batch: Batch) -> Tensor:
+                return torch.stack([getattr(one, what)(batch) for one in networks]).mean(dim=0)
+
+            found = torch.cat(list(in_batches(mean, networks[0].inputs(measured), rows, NETWORK_BATCH)))
         else:
             networks = self._open(NodeTable(nodes, "carried"), members)
-            inputs = [one.inputs(measured) for one in networks]
-        each = [in_batches(getattr(one, what), i, rows, NETWORK_BATCH) for one, i in zip(networks, inputs, strict=True)]
-        return torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0).float().cpu().numpy()
+            each = [in_batches(getattr(one, what), one.inputs(measured), rows, NETWORK_BATCH) for one in networks]
+            found = torch.stack([torch.cat(list(parts)) for parts in each]).mean(dim=0)
+        return found.float().cpu().numpy()
 
     def _covering(self, prepared: Prepared) -> list[OpenNetwork]:
         """Networks over the nodes of subgraphs; they are cached, and built again only for nodes they have not met."""
