@@ -10,7 +10,7 @@ import pytest
 
 from subgnn import Graph, NodeNames, UserError
 from subgnn.reports import drawing as module
-from subgnn.reports.drawing import Drawing, draw, picture
+from subgnn.reports.drawing import draw, picture
 from tests.serve.examples import served
 
 RANDOM = nx.gnp_random_graph(60, 0.08, seed=3)
@@ -27,13 +27,13 @@ def test_nodes_components_border_and_edges(most):
     nodes = np.array([0, 1, 2, 17, 18, 40], np.int32)
     found = draw(GRAPH, nodes, most=most)
     border = set().union(*(RANDOM.neighbors(int(node)) for node in nodes)) - set(nodes.tolist())
-    drawn = {node["id"]: node for node in found.nodes}
-    outside = [node for node in found.nodes if node["kind"] == "border"]
+    drawn = {node["id"]: node for node in found["nodes"]}
+    outside = [node for node in found["nodes"] if node["kind"] == "border"]
     assert {i for i, node in drawn.items() if node["kind"] == "inside"} == set(nodes.tolist())
     assert {node["id"] for node in outside} <= border
     assert len(outside) == min(most, len(border))
-    assert found.num_border == len(border)
-    assert found.left_out == {"inside": 0, "border": len(border) - len(outside)}
+    assert found["num_border"] == len(border)
+    assert found["left_out"] == {"inside": 0, "border": len(border) - len(outside)}
 
     inside = RANDOM.subgraph(nodes.tolist())
     components = {frozenset(part) for part in nx.connected_components(inside)}
@@ -42,11 +42,11 @@ def test_nodes_components_border_and_edges(most):
         if node["kind"] == "inside":
             by_component.setdefault(node["component"], set()).add(i)
     assert {frozenset(part) for part in by_component.values()} == components
-    assert found.num_components == len(components)
+    assert found["num_components"] == len(components)
 
     expected = {(min(e), max(e)) for e in RANDOM.subgraph(list(drawn)).edges}
-    assert {(edge["source"], edge["target"]) for edge in found.edges} == expected
-    assert found.num_inside_edges == inside.number_of_edges()
+    assert {(edge["source"], edge["target"]) for edge in found["edges"]} == expected
+    assert found["num_inside_edges"] == inside.number_of_edges()
     for node in outside:
         assert node["links"] == len(set(RANDOM.neighbors(node["id"])) & set(nodes.tolist()))
     fewest = min((node["links"] for node in outside), default=len(nodes))
@@ -65,7 +65,7 @@ def test_anchors_are_those_of_the_run():
     assert {node for node, channels in marked.items() if "position/border" in channels} <= set(shared.tolist())
 
 
-def drawn() -> Drawing:
+def drawn():
     return draw(SMALL, NODES, most=10)
 
 

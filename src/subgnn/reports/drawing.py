@@ -38,22 +38,6 @@ _LENGTHS = ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "stroke-width", "
 _TRANSFORMS = ("translate", "scale")
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """Nodes and edges as plain values, and their numbers before any were left out."""
-
-    # The ``kind`` is inside, border (one hop away) or anchor (farther away, of ``channels``); x and y are in pixels.
-    nodes: list[dict[str, Any]]
-    edges: list[dict[str, Any]]
-    num_components: int
-    num_border: int
-    num_inside_edges: int
-    left_out: dict[str, int]
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
 def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
     """The anchor nodes of a subgraph and their channels: the ``most`` nearest shared anchors, but no patches."""
     found: dict[int, dict[str, None]] = {}
@@ -71,8 +55,12 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
     return {node: list(names) for node, names in found.items()}
 
 
-def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
-    """Draw one subgraph, of sorted nodes, and ``most`` other nodes: with the anchors of a model that has any."""
+def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
+    """Lay out one subgraph, of sorted nodes, and ``most`` other nodes: with the anchors of a model that has any.
+
+    Nodes and edges are plain values, with their numbers before any were left out. The ``kind`` of a node is inside,
+    border (one hop away) or anchor (farther away, of ``channels``); x and y are in pixels.
+    """
     graph, anchors = source if isinstance(source, Graph) else source.graph, {}
     measured_by = None if isinstance(source, Graph) else source.with_channels()
     if measured_by is not None:
@@ -97,17 +85,13 @@ def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -
         for i, (node, name) in enumerate(zip(shown, names_of(graph, shown), strict=True))
     ]
     ends = np.sort(layout.nodes[layout.edges], axis=1).tolist()
-    return Drawing(
-        nodes=nodes,
-        edges=[
-            {"source": a, "target": b, "inside": outside == 0}
-            for (a, b), outside in zip(ends, layout.ends_outside.tolist(), strict=True)
-        ],
-        num_components=layout.num_components,
-        num_border=layout.num_border,
-        num_inside_edges=layout.num_inside_edges,
-        left_out={"inside": layout.size - inside, "border": layout.num_border - border},
-    )
+    edges = [
+        {"source": a, "target": b, "inside": outside == 0}
+        for (a, b), outside in zip(ends, layout.ends_outside.tolist(), strict=True)
+    ]
+    numbers = {name: getattr(layout, name) for name in ("num_components", "num_border", "num_inside_edges")}
+    left_out = {"inside": layout.size - inside, "border": layout.num_border - border}
+    return {"nodes": nodes, "edges": edges, **numbers, "left_out": left_out}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +203,9 @@ def _figure(svg: str) -> Any:
     return figure
 
 
-def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
-    """Render a drawing; if explained, with rings as wide as contributions: solid towards the class, else dashed."""
-    nodes, rings = drawing.nodes, {}
+def picture(drawing: dict[str, Any], why: Explanation | None = None) -> Picture:
+    """What :func:`draw` gives as SVG; if explained, with rings as wide as contributions: solid towards the class."""
+    nodes, rings = drawing["nodes"], {}
     if why is not None:
         pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
         largest = max(map(abs, pushes.values()), default=0.0)
@@ -240,7 +224,7 @@ def picture(drawing: Drawing, why: Explanation | None = None) -> Picture:
                             "inside": node["kind"] == "inside"}
         for node, (x, y) in zip(nodes, at.tolist(), strict=True)
     }  # fmt: skip
-    ends = [(placed[edge["source"]], placed[edge["target"]], edge["inside"]) for edge in reversed(drawing.edges)]
+    ends = [(placed[edge["source"]], placed[edge["target"]], edge["inside"]) for edge in reversed(drawing["edges"])]
     svg = render(
         "picture.svg",
         drawing=drawing,

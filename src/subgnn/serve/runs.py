@@ -237,7 +237,7 @@ class ServedRun:
         return {"run": self.name, "completions": completions}
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
-        return draw(self.predictor, subgraph, most=most).to_json()
+        return draw(self.predictor, subgraph, most=most)
 
     def search(self, subgraphs: Ragged, options: SearchOptions) -> dict[str, Any]:
         """The known subgraphs nearest to each, with names, labels and nodes."""
