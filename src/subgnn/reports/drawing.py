@@ -204,7 +204,7 @@ def _figure(svg: str) -> Any:
 
 
 def picture(drawing: dict[str, Any], why: Explanation | None = None) -> Picture:
-    """What :func:`draw` gives as SVG; if explained, with rings as wide as contributions: solid towards the class."""
+    """What :func:`draw` gives as SVG; if explained, with rings as wide as contributions, dashed if against."""
     nodes, rings = drawing["nodes"], {}
     if why is not None:
         pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
