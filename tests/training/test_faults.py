@@ -102,7 +102,7 @@ def test_a_damaged_or_lost_metrics_file_is_written_anew(whole, cut, text):
 
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
-    monkeypatch.setattr(run_module, "_PROGRESS", replace(run_module._PROGRESS, version=99))
+    monkeypatch.setattr(run_module, "PROGRESS", replace(run_module.PROGRESS, version=99))
     with pytest.raises(DataError, match="saved progress of version 1; this release reads version 99; remove the file"):
         go_on(cut)
     assert (cut / LAST).is_file()

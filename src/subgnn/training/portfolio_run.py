@@ -252,7 +252,7 @@ class _Training:
             scored["test"] = outputs[None], test
             for row, fit in members:
                 own = fit.checkpoint.spec.standards
-                found = torch.from_numpy(fit.outputs["test"]), target_tensor(test, own)
+                found = torch.tensor(fit.outputs["test"]), target_tensor(test, own)
                 simple[row.name] = task.metrics(*found, unit=label_unit(own), select_by=metric)[metric]
             if spec.decision is not None:
                 counts["test"] = spec.decision.counts(task.scores(outputs), np.asarray(test.targets), spec.classes)

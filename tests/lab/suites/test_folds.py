@@ -75,7 +75,7 @@ def test_the_score_is_that_of_all_predictions(ran):
         right = correct[row["model"]]
         assert (row["protocol"], row["n"], row["tested"], len(right)) == ("folds", 10, 30, 30)
         share = np.mean(list(right.values()))
-        assert row["score"] == pytest.approx(share, abs=1e-4)
+        assert row["micro_f1"]["mean"] == pytest.approx(share, abs=1e-4)
         near = (30 * share + 2) / 34
         assert row["error"] == pytest.approx(1.96 * np.sqrt(near * (1 - near) / 34), abs=1e-3)
     (entry,) = found["pairs"]

@@ -39,7 +39,9 @@ def test_rows_are_recomputed_from_the_answers(ran):
             there = [c for c in range(said.shape[1]) if 0 < (targets == c).sum() < len(targets)]
             area.append(np.mean([roc_auc_score(targets == c, said[:, c]) for c in there]))
         expected = [np.mean(micro), np.mean(area), np.std(micro, ddof=1)]
-        assert [row[name] for name in ("score", "auroc", "spread")] == pytest.approx(expected, abs=1e-4)
+        assert [row["micro_f1"]["mean"], row["auroc"]["mean"], row["micro_f1"]["std"]] == pytest.approx(
+            expected, abs=1e-4
+        )
         assert row["protocol"] == "random"
 
 
@@ -47,7 +49,12 @@ def test_files(ran):
     _, out, found = ran
     assert {path.name for path in out.iterdir()} == {"suite.json", "runs", "results.csv", "paired.csv", "report.html"}
     page = (out / "report.html").read_text()
-    for words in ("A tiny suite", "published: 0.750", "Random splits by seed", f"{found['rows'][0]['score']:.3f} ±"):
+    for words in (
+        "A tiny suite",
+        "published: 0.750",
+        "Random splits by seed",
+        f"{found['rows'][0]['micro_f1']['mean']:.3f} ±",
+    ):
         assert words in page
     for asset in ("<script src", "http://", "https://", "<link", "src="):
         assert asset not in page
