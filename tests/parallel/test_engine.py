@@ -78,6 +78,13 @@ def test_in_workers_of_which_some_die(preload):
     assert found["environment", 0] == ENVIRONMENT
 
 
+def test_forked_workers_have_the_environment_of_now(monkeypatch):
+    for value in ("first", "second"):
+        monkeypatch.setenv("SUBGNN_CACHE", value)
+        with LocalEngine(2, preload=["json"]) as engine:
+            assert [result for _, result in engine.map(os.getenv, ["SUBGNN_CACHE"])] == [value]
+
+
 def loaded(name):
     """Whether a module is there before anything asked for it, and the threads and the session of the process."""
     return name in sys.modules, len(list(Path("/proc/self/task").iterdir())), os.getsid(0) == os.getpid()

@@ -265,8 +265,8 @@ class _Worker:
     def __init__(self, memory: int, *, forked: bool) -> None:
         self.pipe, theirs = Pipe()
         context: Any = get_context("forkserver" if forked else "spawn")
-        self.process = context.Process(target=run_worker, args=(theirs, memory))
         with _fresh_start():
+            self.process = context.Process(target=run_worker, args=(theirs, memory, dict(os.environ)))
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
         self._end_at_exit = Finalize(self, self.process.kill, exitpriority=0)
@@ -351,9 +351,11 @@ def _send(pipe: Connection, value: Any) -> None:
     pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
-def run_worker(pipe: Connection, memory: int) -> None:
+def run_worker(pipe: Connection, memory: int, environment: dict[str, str]) -> None:
     """Run jobs until there are no more: the main function of a worker."""
     os.setsid()
+    os.environ.clear()  # it may have changed since the process that is forked was started
+    os.environ.update(environment)
     with suppress(ValueError):  # so that numba's lock has no name, which a killed worker would leave behind
         set_start_method("fork", force=True)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
