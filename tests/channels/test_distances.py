@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged
 from subgnn.channels import distances
-from subgnn.channels.channel import OwnAnchors, Work
+from subgnn.channels.channel import NodeAnchors, OwnAnchors, Work
 from subgnn.channels.distances import landmark_nodes
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels.dtw import dtw
@@ -167,6 +167,13 @@ def test_hops_are_those_of_networkx(seed):
                     anchors = shared.nodes if inputs.own is None else inputs.own.nodes[c]
                     expected = [expected_nearness(hops, component, a) for a in anchors.tolist()]
                 assert inputs.similarity[c].tolist() == expected
+
+
+def test_hops_of_a_long_component_add_up_beyond_32_bits():
+    n = 70_000
+    path, whole = Graph.from_edges(np.arange(n - 1), np.arange(1, n)), Ragged.from_rows([np.arange(n)])
+    (found,) = distances.shared_hops(work_on(path), whole, [NodeAnchors(np.array([0], np.int32))])
+    np.testing.assert_allclose(found, 1 / (1 + (n - 1) / 2))
 
 
 def test_structure_is_the_warping_of_sorted_degrees():

@@ -112,7 +112,7 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     """Similarities of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
     nodes, slots = np.unique(components.values, return_inverse=True)
     shape = len(components), len(nodes)
-    members = scipy.sparse.csr_array((np.ones(len(slots), np.int32), slots, components.offsets), shape)
+    members = scipy.sparse.csr_array((np.ones(len(slots), np.int64), slots, components.offsets), shape)
     sources = np.concatenate([a.nodes for a in anchors])
     gamma = np.empty((len(components), len(sources)), np.float32)
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
