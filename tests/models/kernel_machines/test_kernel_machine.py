@@ -107,6 +107,17 @@ def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
     np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), atol=1e-4)
 
 
+def test_statistics_are_compared_alike_however_many_subgraphs_there_are():
+    rng = np.random.default_rng(0)
+    tables = rng.normal(size=(40, 18)), rng.normal(size=(300, 18))
+    settings = views.DiffusionSettings(views=("bag", "topology"))
+    standard = Standard.of(tables[1])
+    kernel = kernel_machine.Reference(settings, np.zeros((1, 300)), np.ones((1, 300)), standard)
+    whole = kernel([np.zeros((40, 300))], [np.ones(40)], tables)
+    each = [kernel([np.zeros((1, 300))], [np.ones(1)], (row[None], tables[1])) for row in tables[0]]
+    np.testing.assert_allclose(whole, np.concatenate(each), rtol=1e-14)
+
+
 def test_more_training_subgraphs_than_landmarks(monkeypatch):
     data = dataset()
     whole, examples = solved(data, "diffusion.inverse_penalty=1.0")

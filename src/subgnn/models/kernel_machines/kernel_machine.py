@@ -456,7 +456,8 @@ class Reference:
         if self.settings.kernel == "linear":
             return found
         if self.standard is not None and statistics is not None:
-            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
+            # In double precision: rounding of a product depends on how many rows are multiplied at once.
+            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST).astype(float) for table in statistics)
             squares = np.square(own).sum(axis=1)[:, None] + np.square(known).sum(axis=1) - 2 * own @ known.T
             found -= _TOPOLOGY_SCALE * squares.clip(0)
         found -= 1
