@@ -285,3 +285,15 @@ def test_columns_of_members_come_back_in_predictions(tmp_path):
     assert [line[lines[0].index("region")] for line in lines[1:]] == [f"r{i}" for i in range(6)]
     subgraphs = read_quietly(members, read_edges(edges))
     assert subgraphs[[3, 1]].columns == {"region": ["r3", "r1"]}
+
+
+def test_a_few_more_subgraphs_may_each_have_a_class_of_its_own(tmp_path, graph):
+    (more,) = tables(tmp_path, m_csv="name,nodes,label\nx,TP53;BAX,a\ny,BAX,b\nz,MDM2,c\n")
+    found, _ = read_subgraphs(more, graph, ReadOptions(labels=LabelFormat("multi-class")), draw_split=False)
+    assert (found.classes, found.splits) == (("a", "b", "c"), None)
+
+
+def test_a_quote_that_takes_the_following_lines_into_a_node_is_found(tmp_path):
+    (edges,) = tables(tmp_path, e_csv='source,target\nTP53,BAX\nBAX,"BCL2\nBCL2,MDM2\nMDM2,TP53\n')
+    with pytest.raises(DataError, match=r"e.csv: row 2: the target 'BCL2.* has a line end; do its quotes match"):
+        read_edges(edges)

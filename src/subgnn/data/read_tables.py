@@ -117,7 +117,8 @@ def read_subgraphs(
         splits = _splits(members, options, whole=draw_split)
         labelled = {"task": task, "targets": targets, "classes": classes, "splits": splits}
         subgraphs = replace(_subgraph_set(members, nodes), **labelled)
-        single_classes(subgraphs)
+        if draw_split:
+            single_classes(subgraphs)
         if drawn := draw_split and subgraphs.splits is None:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:

@@ -56,6 +56,10 @@ def read_edges(source: Source, options: ReadOptions = ReadOptions()) -> Graph:
         ordered = [*numeric, *(title for title in titles if title not in numeric)] if asked else titles
         options.on_note(unused_columns(table.where, ordered, "weight" if asked else ""))
     ends = [table.cells(found[role], role) for role in ("source", "target")]
+    for role, cells in zip(("source", "target"), ends, strict=True):
+        if len(rows := np.flatnonzero(np.asarray(compute.match_substring(cells, "\n")))):
+            what, hint = f"the {role} {excerpt(cells[rows[0]].as_py())} has a line end", "do its quotes match?"
+            options.refuse(DataError(what, where=table.place(int(rows[0])), hint=hint))
     ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
     ordered = pa.array(sorted(ids, key=int) if all(map(strings.is_id, ids)) else sorted(ids))
     tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
