@@ -83,3 +83,9 @@ def test_labels_of_another_kind_are_refused():
     one, other = (SubgraphSet.from_lists([[0]], labels=labels, num_nodes=1) for labels in ([0.5], [["a", "b"]]))
     with pytest.raises(DataError, match="the labels are multi-label, but those of the run are regression"):
         joined(one, other)
+
+
+def test_an_exported_run_is_refused(tmp_path):
+    (tmp_path / "run.safetensors").touch()
+    done = call("update", tmp_path / "run.safetensors", "--graph", tmp_path / "edges.csv", "--out", tmp_path / "out")
+    assert (done.code, "an exported run has no labels to fit to" in done.error) == (2, True)

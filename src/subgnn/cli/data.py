@@ -28,11 +28,7 @@ BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", *PUBLIC)
 REAL = (*BUILT[:3], "em-user")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 DatasetFiles = Annotated[
-    Path,
-    Argument(
-        metavar="DIR",
-        help="A dataset folder, a bundle, or a file of subgraphs without a graph; or a table of edges, with MEMBERS.",
-    ),
+    Path, Argument(metavar="DIR", help="A dataset folder or a bundle; or a table of edges, with MEMBERS.")
 ]
 
 

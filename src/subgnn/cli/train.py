@@ -134,13 +134,14 @@ def update_trained_run(
     """
     check_paths(run, subgraphs)
     from subgnn.api.update import update_run
+    from subgnn.config.settings import Recipe
     from subgnn.data.formats.format import Columns, ReadOptions
     from subgnn.training.run_dir import read_run_recipe
 
     notes: list[str] = []
     columns = Columns(subgraph=subgraph_column, node=node_column)
     reading = ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append)
-    recipe = read_run_recipe(run)
+    recipe = Recipe() if run.is_file() else read_run_recipe(run)  # an exported run is refused below
     with progress_bar(recipe.training.epochs, recipe.pretrain.epochs, quiet=json) as bar:
         result = update_run(
             run,
