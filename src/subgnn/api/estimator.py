@@ -106,8 +106,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Subgraphs as they are written and as rows of the graph, each with at least one node."""
         query = as_query(X, graph, self.unknown)
         if len(query.matched.empty):
-            where = query.members.place(int(query.matched.empty[0]))
-            raise DataError("none of its nodes is in the graph", where=where)
+            raise DataError("none of its nodes is in the graph", where=query.members.place(int(query.matched.empty[0])))
         return query
 
     def _own_labels(self, X: Subgraphs, graph: Graph) -> Any:

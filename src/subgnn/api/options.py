@@ -74,7 +74,6 @@ def with_options(*groups: type[Any]) -> Callable[[Callable[..., T]], Callable[..
 
 
 def _parameters(group: type[Any]) -> list[Parameter]:
-    """A keyword for each field of a dataclass that its constructor takes."""
     types, found = get_type_hints(group, include_extras=True), []
     for one in fields(group):
         if one.init:

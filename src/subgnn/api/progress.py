@@ -41,8 +41,7 @@ class Bar:
         self._show(f"{what}: {step}", 0, None, "")
 
     def pretrain(self, record: dict[str, Any]) -> None:
-        state = f"val auroc {record['val_auroc']:.3f}"
-        self._show("pretraining", record["epoch"] + 1, self._pretrain_epochs, state)
+        self._show("pretraining", record["epoch"] + 1, self._pretrain_epochs, f"val auroc {record['val_auroc']:.3f}")
 
     def epoch(self, record: dict[str, Any]) -> None:
         state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"

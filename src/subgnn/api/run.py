@@ -187,8 +187,7 @@ class Run:
         page, subgraphs, graph = self.path / PAGE, self._opened.subgraphs, self.graph
         if not page.is_file():
             if subgraphs is None or not self.path.is_dir():
-                hint = "open the folder of the run"
-                raise UserError("an exported run has no page", where=str(self.path), hint=hint)
+                raise UserError("an exported run has no page", where=str(self.path), hint="open the folder of the run")
             write_run_page(Dataset(self.result.dataset, graph.oriented or graph, subgraphs), self.path, None)
         return page
 

@@ -47,8 +47,7 @@ def update_run(
 ) -> RunResult:
     """Fit a run again on a grown graph, into a folder with a copy of the data, and compare held-out scores."""
     if run.is_file():
-        hint = "give the folder of the run"
-        raise DataError("an exported run has no labels to fit to", where=str(run), hint=hint)
+        raise DataError("an exported run has no labels to fit to", where=str(run), hint="give the folder of the run")
     before, own, checkpoint = read_result(run), read_trained_on(run), load_checkpoint(run / CHECKPOINT)
     new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
     match = NodeMatch.of(own, new)
@@ -107,8 +106,7 @@ def joined(first: SubgraphSet, second: SubgraphSet) -> SubgraphSet:
     for name in ("splits", "names", "groups", "times"):
         one, other = getattr(first, name), getattr(second, name)
         if one is not None and other is not None:
-            texts = isinstance(one, Strings)
-            more[name] = Strings.of([*one, *other]) if texts else np.concatenate([one, other])
+            more[name] = Strings.of([*one, *other]) if isinstance(one, Strings) else np.concatenate([one, other])
     return SubgraphSet(nodes, task, targets, classes, **more)
 
 
@@ -160,6 +158,5 @@ def _compared(
         held = replace(held, classes=classes, task=old.spec.task)
     if not len(held):
         return UpdatedFrom(**about, note="no held-out subgraphs to compare on")
-    new = open_run(out).predictor
-    scores = [score(one, held, select_by=before.select_by, where="update")[0] for one in (old, new)]
+    scores = [score(one, held, select_by=before.select_by, where="update")[0] for one in (old, open_run(out).predictor)]
     return UpdatedFrom(**about, subgraphs=len(held), before=scores[0], after=scores[1])

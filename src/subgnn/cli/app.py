@@ -92,7 +92,7 @@ _VERBS: dict[str, dict[str, tuple[Callable[..., Any] | typer.Typer, str]]] = {
         "export": (runs.export_run_file, "Pack a trained model into one file."),
     },
     "Data": {
-        "data": (data, "Convert, check, describe and split datasets, and get those of the paper."),
+        "data": (data, "Convert, check, describe and split datasets, or get those of the paper."),
         "info": (info, "Show versions, devices, threads and the cache folder."),
     },
     "Laboratory: choose a model yourself, reproduce papers": {
@@ -150,9 +150,7 @@ def root(
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option(
-            "--debug", help="Show the traceback of an error; accepted after any command. Or set SUBGNN_DEBUG=1."
-        ),
+        typer.Option("--debug", help="Show an error's traceback; accepted after any command. Or set SUBGNN_DEBUG=1."),
     ] = False,
     plugin: Annotated[
         str,

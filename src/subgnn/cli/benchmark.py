@@ -125,9 +125,7 @@ def report_benchmark(
     out: Annotated[
         Path | None, Option(metavar="FILE", help="The page; by default report.html, in the folder where one is given.")
     ] = None,
-    table: Annotated[
-        Path | None, Option(metavar="FILE", help="Also write all runs as a table (.csv, .csv.gz).")
-    ] = None,
+    table: Annotated[Path | None, Option(metavar="FILE", help="Also write all runs as a table: .csv, .csv.gz.")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write the page of a benchmark from its runs: one HTML file that needs no network.
@@ -210,7 +208,6 @@ def _print_report(report: dict[str, Any], page: Path) -> None:
 
 
 def _print_plan(plan: list[dict[str, Any]], processes: int, gpu_processes: int) -> None:
-    """The costs of the missing runs, by dataset and model, and the time that they take side by side."""
     costs = [[row["runs"] * (row["seconds"] or 0.0) for row in plan if row["on_gpu"] is gpu] for gpu in (False, True)]
     minutes = max(sum(costs[0]) / processes, sum(costs[1]) / gpu_processes) / 60
     print_json({"plan": plan, "minutes": minutes})

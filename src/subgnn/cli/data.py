@@ -17,9 +17,7 @@ from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogE
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
 
-data = typer.Typer(
-    no_args_is_help=True, help="Convert, check, describe and split datasets, and get those of the paper."
-)
+data = typer.Typer(no_args_is_help=True, help="Convert, check, describe and split datasets, or get those of the paper.")
 _MIN_MEMORY = 10**7  # bytes
 _LISTED = 30  # types of edges
 GENERATED = ("density", "cut-ratio", "coreness", "component")
@@ -27,9 +25,7 @@ PUBLIC = ("patients", "recipes", "walmart", "mag10", "dblp", "ecoli", "movies")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", *PUBLIC)
 REAL = (*BUILT[:3], "em-user")
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
-DatasetFiles = Annotated[
-    Path, Argument(metavar="DIR", help="A dataset folder or a bundle; or a table of edges, with MEMBERS.")
-]
+DatasetFiles = Annotated[Path, Argument(metavar="DIR", help="A dataset; or a table of edges, with MEMBERS.")]
 
 
 def print_properties(found: dict[str, Any], paper: CatalogEntry | None = None) -> None:
@@ -70,9 +66,7 @@ def convert_dataset(
     subgraphs: Annotated[Path | None, Option(help="For a graph: a table, gene sets (.gmt) or a subgraphs.tsv.")] = None,
     tables: TableOptions,
     id_base: IdBase = None,
-    memory: Annotated[
-        str, Option(metavar="SIZE", help="Memory to write a bundle from a folder; at least 10MB.")
-    ] = "2GB",
+    memory: Annotated[str, Option(metavar="SIZE", help="Memory to write a bundle of a folder; at least 10MB.")] = "2GB",
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -153,8 +147,7 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
         problems.notes = [DataError(note) for note in files.notes] + problems.notes
     found: dict[str, Any] = {"path": str(path), "ok": not problems.num_errors, "num_errors": problems.num_errors}
     for key in ("errors", "warnings", "notes"):
-        some = getattr(problems, key)
-        found[key] = [{"where": one.where, "what": one.what, "hint": one.hint} for one in some]
+        found[key] = [{"where": one.where, "what": one.what, "hint": one.hint} for one in getattr(problems, key)]
     print_json(found)
     for kind in ("note", "warning", "error"):
         for problem in getattr(problems, f"{kind}s"):

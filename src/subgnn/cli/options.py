@@ -145,15 +145,13 @@ class DataOptions(TableOptions):
         return found
 
 
-def check_paths(
-    run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
-) -> None:
+def check_paths(run: Path | None, table: Path | None = None, out: Path | None = None, *, force: bool = False) -> None:
     """Check paths before numba and torch are imported, which takes a second or two."""
     from subgnn.result import read_result
 
     if run is not None and not run.is_file():
         read_result(run)
-    if subgraphs is not None and subgraphs != STANDARD_STREAM and not subgraphs.exists():
-        raise DataError("no such file", where=str(subgraphs), hint="check the path")
+    if table is not None and table != STANDARD_STREAM and not table.exists():
+        raise DataError("no such file", where=str(table), hint="check the path")
     if out is not None and out != STANDARD_STREAM:
         refuse_existing(out, overwrite=force)

@@ -18,9 +18,7 @@ from subgnn.training.options import CacheFlag, DeviceName
 
 
 def list_recipes(
-    name: Annotated[
-        str | None, Argument(metavar="NAME", help="Print this recipe as TOML: a name, file or run.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Print a recipe as TOML: a name, file or run.")] = None,
     settings: Settings = None,
     json: JsonFlag = False,
 ) -> None:
@@ -188,8 +186,7 @@ def pretrain_nodes(
     unused = [ATTRIBUTES[name] for name in graph.attributes if name != "features"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     about = {name: value for name, value in about.items() if name != "settings"} | {"dim": dim}
-    facts = {"graph_hash": plain.content_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)}
-    print_json(about | facts)
+    print_json(about | {"graph_hash": plain.content_hash, "peak_memory_mb": peak, "unused": unused, "out": str(out)})
     columns = {
         "val auroc": f"{about['val_auroc']:.3f}",
         "the same, ends by degree": f"{about['val_matched_auroc']:.3f}",

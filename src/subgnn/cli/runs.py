@@ -40,9 +40,7 @@ def evaluate_run(
 
 def verify_records(
     file: Annotated[Path, Argument(metavar="FILE", help="Answers that --record of predict, explain or serve wrote.")],
-    run: Annotated[
-        Path | None, Option(metavar="RUN", help="The run; by default the one that the records name.")
-    ] = None,
+    run: Annotated[Path | None, Option(metavar="RUN", help="The run; by default the one the records name.")] = None,
     data: DataPath = None,
     graph: GraphPath = None,
     json: JsonFlag = False,

@@ -160,8 +160,7 @@ def _with_channels(entries: Sequence[Mapping[str, Any]], entry: str, text: str) 
         for word in text.strip(" []").split(","):
             kind, sides = _channel(word)
             known = {str(one.get("side")): dict(one) for one in entries if one.get("kind") == kind}
-            new = {"kind": kind, "num_anchors": _ANCHORS}
-            found += [known.get(side, new | {"side": side}) for side in sides]
+            found += [known.get(side, {"kind": kind, "num_anchors": _ANCHORS} | {"side": side}) for side in sides]
         return found
     kind, sides = _channel(name)
     chosen = [one.get("kind") == kind and one.get("side") in sides for one in entries]

@@ -84,8 +84,7 @@ def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
         ("task", task_line(subgraphs).removeprefix("task: ")),
     ]
     if subgraphs.splits is not None:
-        counts = (f"{split} {len(subgraphs.indices(split)):,}" for split in SPLITS)
-        facts.append(("split", ", ".join(counts)))
+        facts.append(("split", ", ".join(f"{split} {len(subgraphs.indices(split)):,}" for split in SPLITS)))
     return facts + [(key, str(card[key])) for key in ("source", "licence", "note") if card.get(key)]
 
 

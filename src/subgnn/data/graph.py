@@ -249,7 +249,6 @@ class Graph:
         return replace(self, **entries, directed=False, known_hash="", oriented=self, layers=layers)
 
     def of_type(self, name: str) -> Graph:
-        """The graph of the edges of one type, with the same nodes."""
         if name not in self.types:
             hint = choices(name, self.types) if self.types else "the edges of this graph have no types"
             raise DataError(f"no edge type {excerpt(name)}", where="graph", hint=hint)
@@ -284,12 +283,10 @@ class Graph:
 
     @property
     def names_hash(self) -> str:
-        """SHA-256 of the names of nodes; empty without names."""
         return "" if self.names is None else self.names.content_hash
 
     def compute_hash(self) -> str:
-        names = ("offsets", "neighbors", "weights", "features", "times")
-        arrays = ((name[0], getattr(self, name)) for name in names)
+        arrays = ((name[0], getattr(self, name)) for name in ("offsets", "neighbors", "weights", "features", "times"))
         digest = hashed(f"graph {self.num_nodes} {int(self.directed)}", arrays)
         for name, layer in zip(self.types, self.layers, strict=True):
             digest.update(f"type {name!r} {layer.compute_hash()}".encode())

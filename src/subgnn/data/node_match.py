@@ -62,8 +62,7 @@ class NodeMatch:
             what = "no node of this graph is in the graph that the run was trained on"
             hint = "give the graph that the run was trained on, or one that has nodes in common with it"
             raise DataError(what, where=_WHERE, hint=hint)
-        edges = new.num_edges, int(old.card.get(_EDGES, before.num_edges))
-        return cls(new.undirected(), places, edges, notes)
+        return cls(new.undirected(), places, (new.num_edges, int(old.card.get(_EDGES, before.num_edges))), notes)
 
     @property
     def num_old(self) -> int:

@@ -266,8 +266,7 @@ def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     unknown = {members.texts[i]: int(counts[i]) for i in order}
     repeated = int(np.count_nonzero(places[members.nodes.values] >= 0)) - len(nodes.values)
-    nearest = _nearest(list(unknown)[:_SHOWN], graph)
-    return Matched(nodes, unknown, dropped, by_case, repeated, members.where, nearest)
+    return Matched(nodes, unknown, dropped, by_case, repeated, members.where, _nearest(list(unknown)[:_SHOWN], graph))
 
 
 def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:

@@ -112,7 +112,7 @@ def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)
     """Problems that make scores on a split misleading, as pairs of a fact and its consequence."""
     if subgraphs.splits is None:
         return []
-    return [*_repeated(subgraphs, subgraphs.splits), *_unseen_classes(subgraphs, subgraphs.splits, fitted_to)]
+    return [*_repeated(subgraphs, subgraphs.splits), *_unseen(subgraphs, subgraphs.splits, fitted_to)]
 
 
 def _elsewhere(splits: NDArray[np.int8], values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -142,9 +142,7 @@ def _repeated(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Iterator[tupl
         yield f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead"
 
 
-def _unseen_classes(
-    subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _unseen(subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]) -> Iterator[tuple[str, str]]:
     task = task_of(subgraphs.task)
     if subgraphs.targets is None or task.real:
         return

@@ -159,7 +159,6 @@ class NodeNames(_Texts):
         return primary, others, aliases
 
     def is_alias(self, text: str) -> bool:
-        """Whether a text finds a node only by its aliases."""
         return text in self._ids[2] and not any(text in ids for ids in self._ids[:2])
 
     @cached_property
@@ -172,7 +171,6 @@ class NodeNames(_Texts):
 
     @cached_property
     def most_dashes(self) -> int:
-        """The largest number of ``-`` in a name."""
         return max((name.count("-") for ids in self._ids for name in ids), default=0)
 
     @property
@@ -197,7 +195,6 @@ class NodeNames(_Texts):
         return folded
 
     def find_ignoring_case(self, name: str) -> int | None:
-        """The node of that name in any case; None where there is none, -1 where there are several."""
         return self._folded.get(name.casefold())
 
     def shared(self, name: str) -> list[int]:

@@ -193,7 +193,6 @@ class SubgraphSet:
         return replace(self, **kept)
 
     def label_text(self, row: int) -> str:
-        """The label as it is written in subgraphs.tsv."""
         if self.targets is None:
             return ""
         task = task_of(self.task)
@@ -205,8 +204,7 @@ class SubgraphSet:
     def label_counts(self) -> dict[str, int]:
         if self.targets is None:
             return {}
-        counts = task_of(self.task).counts(self.targets, self.num_classes)
-        return dict(zip(self.classes, counts.tolist(), strict=True))
+        return dict(zip(self.classes, task_of(self.task).counts(self.targets, self.num_classes).tolist(), strict=True))
 
     @property
     def content_hash(self) -> str:

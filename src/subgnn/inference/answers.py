@@ -86,7 +86,6 @@ class Query:
         return replace(self, matched=replace(self.matched, nodes=nodes))
 
     def refuse_empty(self) -> None:
-        """Raise :class:`DataError` if no subgraph has a node in the graph."""
         if not self.matched.nodes.lengths.any():
             hint = "are nodes written as in the graph of the run?"
             raise DataError("no subgraph has a node in the graph", where=self.members.where, hint=hint)
@@ -100,9 +99,7 @@ class Query:
         return {"subgraph": self.text(row)} | ({"name": self.members.names[row]} if self.members.named else {})
 
     def dropped(self, row: int) -> list[str]:
-        """The nodes of a subgraph that are not in the graph, as written, each once."""
-        unknown = self.matched.unknown
-        return list(dict.fromkeys(text for text in self.members.nodes_of(row) if text in unknown))
+        return list(dict.fromkeys(text for text in self.members.nodes_of(row) if text in self.matched.unknown))
 
     def parts(self, size: int, *, min_known: float = 0.0) -> Iterator[tuple[range, NDArray[np.int64], Ragged]]:
         """Yield ``size`` rows at a time, the positions of those with enough nodes in the graph, and these nodes."""
@@ -157,8 +154,7 @@ class AnswerTable:
     def titled(cls, columns: list[Prefixed], parts: Iterator[Part]) -> Self:
         """A table whose columns have distinct titles; those without a prefix keep theirs."""
         order = sorted(range(len(columns)), key=lambda i: bool(columns[i][1]))
-        titles = distinct((columns[i][0].title, columns[i][1]) for i in order)
-        by_place = dict(zip(order, titles, strict=True))
+        by_place = dict(zip(order, distinct((columns[i][0].title, columns[i][1]) for i in order), strict=True))
         return cls([replace(column, title=by_place[i]) for i, (column, _) in enumerate(columns)], parts)
 
     @classmethod

@@ -143,7 +143,6 @@ class PairFeatures:
         return np.unique(np.concatenate([query.reached, members.astype(np.int64)]))
 
     def links(self, subgraph: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The number of neighbours in S of all nodes (N,)."""
         rows = Ragged(self.graph.neighbors, self.graph.offsets).take(subgraph)
         return np.bincount(rows.values, minlength=self.graph.num_nodes)
 
@@ -196,7 +195,6 @@ class Ranker:
     bias: float
 
     def terms(self, table: Floats) -> Floats:
-        """The terms of each feature (n, features)."""
         return (table - self.means) * self.weights
 
     def arrays(self) -> dict[str, Any]:
@@ -222,7 +220,6 @@ class Completion:
 
     @property
     def reasons(self) -> list[str]:
-        """The group of features that contributes most to each candidate."""
         return [list(GROUPS)[i] for i in self.contributions.argmax(axis=1)]
 
 
@@ -241,9 +238,8 @@ class Completer:
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
-        path = cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed]))
         ranker = cached(
-            path,
+            cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed])),
             _FORMAT,
             compute=lambda: _fit(features, groups, seed),
             arrays=Ranker.arrays,
@@ -321,8 +317,7 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     weight = fit_linear(table, targets, 1.0, loss="logistic", weights=roots)[0][:, 0]
     scores, wanted = table @ weight, np.count_nonzero(positive)
     surplus = lambda constant: weights @ scipy.special.expit(scores + constant) - wanted  # noqa: E731
-    bias = scipy.optimize.brentq(surplus, -1000, 1000)
-    return Ranker(weight / deviations, means, float(bias))
+    return Ranker(weight / deviations, means, float(scipy.optimize.brentq(surplus, -1000, 1000)))
 
 
 def read_candidates(
@@ -367,5 +362,4 @@ def complete_file(run: Path, files: Files, *, top: int, among: Path | None = Non
     if opened.predictor.as_of_step is not None:
         files.reading.on_note("nodes are suggested on the graph as it is now, not as of the times of subgraphs")
     candidates = None if among is None else read_candidates(among, graph, files.reading)
-    completer = Completer.of_run(opened, str(run))
-    return completion_table(completer, query, top=top, among=candidates), len(query)
+    return completion_table(Completer.of_run(opened, str(run)), query, top=top, among=candidates), len(query)

@@ -247,7 +247,6 @@ class Explainer:
 
 
 def _components(graph: Graph, subgraphs: Ragged) -> list[list[Nodes]]:
-    """The connected components of each subgraph, by their smallest node."""
     parts = induced_components(*graph.csr, subgraphs)
     rows = iter(parts.nodes)
     return [[next(rows) for _ in range(count)] for count in parts.counts]

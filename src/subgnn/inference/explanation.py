@@ -188,7 +188,6 @@ class Explanation:
             yield "no node matters by itself"
 
     def _change(self, item: Contribution) -> float:
-        """The change of the leading class's probability, or of the value."""
         return (item.probability_changes or item.contributions)[self.leading]
 
     def rows(self) -> Iterator[Row]:
@@ -204,7 +203,6 @@ class Explanation:
             yield from ((way, *_named(item), item.contributions) for item in items)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; contributions by class name."""
 
         def plain(name: str, value: Any) -> Any:
             if name in ("logits", "probabilities", "contributions", "probability_changes", "scores"):
@@ -218,7 +216,6 @@ class Explanation:
 
 
 def _named(item: Contribution) -> tuple[str, str]:
-    """The kind of an item, and its name."""
     if isinstance(item, NodeContribution):
         return "node", item.name
     if isinstance(item, ChannelContribution):

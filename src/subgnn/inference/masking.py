@@ -49,7 +49,6 @@ class SubgraphInputs:
 
     @property
     def size(self) -> int:
-        """How many numbers the similarities and component vectors have."""
         return sum(gamma.numel() for layer in self.gammas for gamma in layer) + self.initial.numel()
 
     def vector(self) -> Tensor:
@@ -93,9 +92,7 @@ class SubgraphInputs:
             sizes=batch.sizes.repeat(b),
             subgraph=torch.arange(b, device=self.initial.device).repeat_interleave(len(self.rows)),
             num_subgraphs=b,
-            channels=[
-                [replace(seen, own=each_array(repeated, seen.own)) for seen in layer] for layer in batch.channels
-            ],
+            channels=[[replace(one, own=each_array(repeated, one.own)) for one in layer] for layer in batch.channels],
             beside=each_array(repeated, batch.beside),
         )
         flat = [[gamma.flatten(0, 1) for gamma in layer] for layer in gammas]

@@ -147,7 +147,6 @@ def open_run(
 
 
 def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor]) -> OpenedRun:
-    """Open a run, or an exported file, on another graph than its own."""
     again = "train again"
     if path.is_file():
         checkpoint, result, own, arrays = _read_export(path)
@@ -340,8 +339,7 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     known = SubgraphSet(subgraphs.take(there), splits=np.zeros(len(there), np.int8))
     import torch
 
-    data = TrainingData(graph, known, seed, torch.device("cpu"))
-    candidate = set_up_model(data, recipe).candidates[0]
+    candidate = set_up_model(TrainingData(graph, known, seed, torch.device("cpu")), recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=candidate.network.state_dict())
     facts = result_fields(RunOptions(recipe=recipe, out=Path(), seed=seed), Dataset("", graph, known), "cpu")
     scores: dict[str, Any] = {"val": {}, "test": {}, "intervals": {}}

@@ -199,8 +199,7 @@ class Drift:
         self._predictor, self._known = predictor, known
         self._inside = np.bincount(known.nodes.values, minlength=predictor.graph.num_nodes)
         self._learned = {row.tobytes() for row in known.nodes}
-        task = task_of(predictor.spec.task)
-        self._classes = predictor.spec.classes if task.one_class else ()
+        self._classes = predictor.spec.classes if task_of(predictor.spec.task).one_class else ()
         self._seen: deque[tuple[int, float, int]] = deque(maxlen=most)
         self._lock = threading.Lock()
 
@@ -213,8 +212,7 @@ class Drift:
     def _shares(self, subgraphs: Ragged, learned: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The share of each subgraph's nodes in training subgraphs, in others than itself if it is ``learned``."""
         met = self._inside[subgraphs.values] > learned[subgraphs.row_ids]
-        counts = np.bincount(subgraphs.row_ids, met, len(subgraphs))
-        return counts / np.maximum(subgraphs.lengths, 1)
+        return np.bincount(subgraphs.row_ids, met, len(subgraphs)) / np.maximum(subgraphs.lengths, 1)
 
     def differences(self) -> list[tuple[str, float, str]]:
         """Each quantity, its p-value against training, and both in words; none of too few subgraphs."""

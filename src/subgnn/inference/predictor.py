@@ -136,7 +136,6 @@ class Predictor:
         return self._comparison.novelty(subgraphs, known.distances)
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
-        """The label of each subgraph, as text."""
         return [self.label_text(scores) for scores in self.probabilities(subgraphs)]
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -153,7 +152,6 @@ class Predictor:
 
     @property
     def portfolio(self) -> FittedAuto | None:
-        """The fitted model, if it is a portfolio."""
         return self.fitted if isinstance(self.fitted, FittedAuto) else None
 
     @property

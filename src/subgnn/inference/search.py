@@ -209,7 +209,6 @@ class KnownSubgraphs:
         return np.flatnonzero(self.subgraphs.splits != SPLITS.index("test"))
 
     def vectors(self) -> NDArray[np.float32]:
-        """The vectors of all subgraphs of the dataset (n, width)."""
         while self._vectors is None:
             self.advance()
         return self._vectors
@@ -292,7 +291,6 @@ class KnownSubgraphs:
         return {"row": place, "nearest": name, "label": label, "split": self.split(place)}
 
     def split(self, place: int) -> str | None:
-        """The split of a subgraph of the dataset; None if it has none."""
         splits = self._required.splits
         return None if splits is None else SPLITS[splits[place]]
 

@@ -31,7 +31,6 @@ class Scale:
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Values on the scale, with their texts."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [10.0**p for p in powers if self.low <= 10.0**p <= self.high]

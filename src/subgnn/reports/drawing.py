@@ -46,8 +46,7 @@ def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
             if inputs.own is not None:
                 nodes = np.unique(inputs.own.nodes[inputs.own.present])
             elif isinstance(shared, NodeAnchors):
-                near = inputs.similarity.max(axis=0)
-                nodes = shared.nodes[np.argsort(-near, kind="stable")[:most]]
+                nodes = shared.nodes[np.argsort(-inputs.similarity.max(axis=0), kind="stable")[:most]]
             else:
                 continue
             for node in nodes.tolist():
@@ -64,8 +63,7 @@ def draw(source: Graph | Predictor, subgraph: NDArray[np.int32], *, most: int) -
     graph, anchors = source if isinstance(source, Graph) else source.graph, {}
     measured_by = None if isinstance(source, Graph) else source.with_channels()
     if measured_by is not None:
-        prepared = measured_by.measured(Ragged.from_rows([subgraph])).prepared
-        anchors = _anchor_channels(prepared, max(1, most // 10))
+        anchors = _anchor_channels(measured_by.measured(Ragged.from_rows([subgraph])).prepared, max(1, most // 10))
     layout = lay_out(graph, subgraph, max_nodes=_MAX_NODES, max_border=most, anchors=anchors)
     inside, border = layout.roles.count("inside"), layout.roles.count("border")
     shown = layout.nodes.tolist()

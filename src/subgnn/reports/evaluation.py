@@ -63,7 +63,6 @@ class Evaluation:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; empty for regression."""
         return self.predictor.spec.classes
 
     def predicted(self) -> NDArray[Any]:
@@ -71,7 +70,6 @@ class Evaluation:
         return self.task.predictions(self.outputs, self.predictor.thresholds).numpy()
 
     def probabilities(self) -> NDArray[np.float32]:
-        """Probabilities of classes (n, classes)."""
         return self.task.probabilities(self.outputs).numpy()
 
     def in_unit(self, values: Tensor) -> NDArray[np.float64]:

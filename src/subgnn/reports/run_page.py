@@ -109,8 +109,7 @@ def _curves(found: Evaluation) -> dict[str, Any] | None:
     if len(found.records) < 2:
         return None
     records, selected = found.records, found.result.selected_epoch
-    selected_by = f"val_{found.result.select_by}"
-    name = next((n for n in (selected_by, "val_micro_f1", "val_r2") if n in records[0]), "val_loss")
+    name = next((n for n in (f"val_{found.result.select_by}", "val_micro_f1", "val_r2") if n in records[0]), "val_loss")
     word = f"validation {metric_name(name.removeprefix('val_'))}"
     losses = {"train_loss": ("training loss", "second"), "val_loss": ("validation loss", "first")}
     charts = [

@@ -165,10 +165,9 @@ def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
     key = [Key("in the final answer", style=_MEMBER), Key("not in it", style=_OTHER), Key("95 % interval", "whisker")]
     key += [Key("test", style=_TEST)] if any(mark.style is _TEST for mark in marks) else []
     ends = padded_range(end for mark in marks for end in (mark.x, *(mark.x_range or ())))
-    shown = "; ".join(f"{row.name} {_score(row.score)}" for row in rows)
     return Chart(
         f"Out-of-fold {word}",
-        f"Dot-and-bar chart of out-of-fold {word}: {shown}",
+        f"Dot-and-bar chart of out-of-fold {word}: {'; '.join(f'{row.name} {_score(row.score)}' for row in rows)}",
         row_axes([cut(row.name, _CANDIDATE) for row in rows], ends, word),
         marks=marks,
         key=key,
@@ -200,10 +199,9 @@ def prediction_values(run: Evaluation) -> dict[str, Any]:
         correct, confidence, texts = _predictions(run)
         last = [[cut(texts[i], _LABEL), f"{confidence[i]:.3f}", "yes" if correct[i] else "no"] for i in kept]
         header, wrong = ["predicted", "probability", "correct"], (~correct[: len(kept)]).tolist()
-    rows = [[names[i], f"{sizes[i]}", true[i], *last[i]] for i in kept]
     return {
         "header": ["subgraph", "nodes", "true", *header],
-        "rows": list(zip(rows, wrong, strict=True)),
+        "rows": [([names[i], f"{sizes[i]}", true[i], *last[i]], wrong[i]) for i in kept],
         "total": len(run.rows),
         "wrong": sum(wrong),
     }
@@ -309,8 +307,7 @@ def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list
     scores, truth, predicted = run.probabilities(), run.targets.numpy(), run.predicted()
     texts = [_labels(run, one) for one in predicted]
     if run.task.several:
-        confidence = np.where(predicted == 1, scores, 1 - scores).prod(axis=1)
-        return (predicted == truth).all(axis=1), confidence, texts
+        return (predicted == truth).all(axis=1), np.where(predicted == 1, scores, 1 - scores).prod(axis=1), texts
     return predicted == truth, scores.max(axis=1), texts
 
 

@@ -122,8 +122,7 @@ class AccessRules:
         # No token is needed for the state of the server and for the page, which holds no data.
         if self.token is not None and path not in _OPEN_PATHS and not path.startswith(STATIC):
             scheme, _, given = headers.get("authorization", "").partition(" ")
-            right = hmac.compare_digest(given.strip().encode(), self.token.encode())
-            if scheme.lower() != "bearer" or not right:
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
                 raise Refusal(401, "the token is missing or wrong", hint="send it as: Authorization: Bearer TOKEN")
 
 

@@ -54,10 +54,9 @@ class NodeIndex:
                     key = (rank, len(matched), -self._degree(node), node)
                     if node not in ranked or key < ranked[node][0]:
                         ranked[node] = key, matched
-        best = sorted(ranked.items(), key=lambda item: item[1][0])[:limit]
         return [
             FoundNode(id=node, name=self.name(node), matched=matched, degree=self._degree(node))
-            for node, (_, matched) in best
+            for node, (_, matched) in sorted(ranked.items(), key=lambda item: item[1][0])[:limit]
         ]
 
     def find(self, given: int | str) -> int | None:

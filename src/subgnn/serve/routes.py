@@ -197,8 +197,7 @@ async def answer(
     request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
 ) -> Response:
     """Do the work, and encode its result, in a lane."""
-    body = await lane.run(lambda: encode(work()), request.scope["deadline"])
-    return counted(request, run, body, subgraphs=subgraphs)
+    return counted(request, run, await lane.run(lambda: encode(work()), request.scope["deadline"]), subgraphs=subgraphs)
 
 
 async def answer_each(
@@ -216,8 +215,7 @@ async def answer_each(
         rows, dropped = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
         return work(rows, dropped) | {"dropped": dropped}
 
-    lane = lane_for(request, size, slow=slow)
-    return await answer(request, run, found, lane=lane, subgraphs=len(body.subgraphs))
+    return await answer(request, run, found, lane=lane_for(request, size, slow=slow), subgraphs=len(body.subgraphs))
 
 
 async def answer_together(
@@ -230,8 +228,7 @@ async def answer_together(
     if lane is not state.lanes.quick:
         return await answer_each(request, run, body, partial(run.predict_or_embed, rows, options), size=size)
     small = SmallRequest(rows, size, body.unknown == "drop", options, request.scope["deadline"])
-    content = await state.batchers[run.name].answer(small, lane)
-    return counted(request, run, content, subgraphs=len(rows))
+    return counted(request, run, await state.batchers[run.name].answer(small, lane), subgraphs=len(rows))
 
 
 @health.get("/health", response_model=schemas.Health)

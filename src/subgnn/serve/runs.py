@@ -150,8 +150,7 @@ class ServedRun:
             return []
         for split in ("all",) if subgraphs.splits is None else ("test", "val", "train"):
             places = np.arange(len(subgraphs)) if split == "all" else subgraphs.indices(split)
-            sizes = np.diff(subgraphs.nodes.offsets)[places]
-            places = places[sizes <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
+            places = places[np.diff(subgraphs.nodes.offsets)[places] <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
             if len(places):
                 # Sorting by the number of earlier ones with the same label gives each class its turn.
                 by_label = defaultdict(list)
@@ -216,7 +215,6 @@ class ServedRun:
         return {"run": self.name, "explanations": [explanation.to_json() for explanation in found]}
 
     def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> dict[str, Any]:
-        """Nodes that are missing in each subgraph, the likeliest first."""
         completions = []
         for found in self.completer().complete(subgraphs, top=top, among=among):
             check_deadline()
@@ -240,7 +238,6 @@ class ServedRun:
         return draw(self.predictor, subgraph, most=most)
 
     def search(self, subgraphs: Ragged, options: SearchOptions) -> dict[str, Any]:
-        """The known subgraphs nearest to each, with names, labels and nodes."""
 
         def described(place: int) -> dict[str, Any]:
             return self._described(place) | {"split": self.known.split(place)}

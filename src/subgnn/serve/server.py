@@ -60,7 +60,6 @@ def protocol(limits: Limits) -> type[H11Protocol]:
     connections: dict[LimitedProtocol, None] = {}  # ordered by the time of their last answer
 
     def close_idle() -> bool:
-        """Close an idle connection; False if there is none."""
         for connection in connections:
             if not connection.is_processing:
                 connection.transport.abort()

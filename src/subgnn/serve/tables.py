@@ -113,14 +113,12 @@ def _check_upload(content: bytes, limits: Limits) -> None:
         raise Refusal(422, f"the table unpacks to more than {most_bytes:,} bytes", hint=hint)
 
 
-def _read(
-    predictor: Predictor, name: str, content: bytes, reading: Callable[[], ReadOptions], notes: list[str]
-) -> Query:
+def _read(predictor: Predictor, name: str, body: bytes, reading: Callable[[], ReadOptions], notes: list[str]) -> Query:
     """Read a table from a temporary file, which is removed at once; its path is not in messages."""
     ending = _ENDING.search(name)
     with temporary_folder("subgnn-table") as folder:
         path = folder / f"table{ending[0] if ending else ''}"
-        path.write_bytes(content)
+        path.write_bytes(body)
         try:
             options = reading()
             options_of_all = replace(options, unknown="drop", on_note=notes.append)

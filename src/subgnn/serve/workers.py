@@ -84,7 +84,6 @@ class Lane:
         self._num_inside.dec()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Do the work when a thread is free."""
         if self._pool is None:  # an application that is started again has new threads
 
             def use_one_core() -> None:
@@ -177,7 +176,6 @@ class PredictionBatcher:
             lane.leave()
 
     def _submit(self, lane: Lane, loop: asyncio.AbstractEventLoop) -> None:
-        """Have a thread of the lane take what waits."""
         with self._lock:
             if self._coming * COLUMNS >= len(self._queue):
                 return

@@ -61,7 +61,6 @@ class ArrayFile:
     status: os.stat_result
 
     def content(self) -> Any:
-        """The JSON value that the file has beside its arrays."""
         text = self.metadata.get("content")
         what = f"the {self.kind.noun} is incomplete or malformed"
         return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
@@ -205,8 +204,7 @@ def save_state(state: dict[str, Any], path: Path, kind: Format) -> None:
             return inner if isinstance(value, list) else {"tuple": inner}
         return value
 
-    content = encode(state, "")
-    write_parts(path, encode_arrays(arrays, kind, content), overwrite=True)
+    write_parts(path, encode_arrays(arrays, kind, encode(state, "")), overwrite=True)
 
 
 def load_state(path: Path, kind: Format) -> dict[str, Any]:

@@ -90,8 +90,7 @@ def input_file(path: Path) -> Iterator[Path]:
         try:
             yield copied
         except DataError as error:
-            where = error.where.replace(str(copied), copied.name)
-            raise DataError(error.what, where=where, hint=error.hint) from None
+            raise DataError(error.what, where=error.where.replace(str(copied), copied.name), hint=error.hint) from None
 
 
 @contextmanager
@@ -129,8 +128,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """
     wanted = None if name is None else os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
     with suppress(OSError):
-        found = [_LOCK_NAME.fullmatch(item.name) for item in os.scandir(folder) if item.name.endswith(".lock")]
-        for match in found:
+        for match in [_LOCK_NAME.fullmatch(item.name) for item in os.scandir(folder) if item.name.endswith(".lock")]:
             if match is None or match["host"] != host_name() or wanted not in (None, match["name"]):
                 continue
             lock = folder / match.string

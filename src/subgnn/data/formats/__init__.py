@@ -29,8 +29,7 @@ def read_with_problems(path: Path, options: ReadOptions, problems: Problems) -> 
     form = next(found for found in FORMATS if found.accepts(path))
     try:
         if form.read_dataset is None:
-            hint = "a dataset folder or a bundle is accepted"
-            raise DataError("this is not a dataset", where=str(path), hint=hint)
+            raise DataError("this is not a dataset", where=str(path), hint="a dataset folder or a bundle is accepted")
         return form.read_dataset(path, options, problems)
     except DataError as error:
         problems.add(error)

@@ -60,8 +60,7 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
             continue
         node = int(fields[0]) - id_base
         if node < 0 or node in rows:
-            again = " again" if node in rows else ""
-            problems.error(where, f"node {fields[0]}{again}", "each id has one line")
+            problems.error(where, f"node {fields[0]}{' again' if node in rows else ''}", "each id has one line")
         elif len(fields) < 2:
             problems.error(where, "the line has only one column", f"{accepted}, separated by tabs")
         else:
@@ -293,8 +292,7 @@ def _check_writable(dataset: Dataset) -> None:
     subgraphs, names = dataset.subgraphs, dataset.graph.names
     if len(subgraphs) and (subgraphs.targets is None or subgraphs.splits is None):
         raise DataError("the subgraphs have no labels or no splits", where=SUBGRAPHS, hint="a folder needs both")
-    several = task_of(subgraphs.task).several
-    if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
+    if task_of(subgraphs.task).several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
     ends = re.compile(r"[\t\n\r]")

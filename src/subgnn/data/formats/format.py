@@ -60,7 +60,6 @@ class Columns(dict[str, str | None]):
         raise DataError(what, where=table.where, hint=choices(given, table.titles))
 
     def add(self, table: Table, roles: Sequence[str], found: Roles) -> None:
-        """Add the columns of further roles to those that are found, as far as there are any."""
         for role in roles:
             if (title := self.find(table, role, list(found.values()))) is not None:
                 found[role] = title
@@ -89,7 +88,6 @@ class Columns(dict[str, str | None]):
         return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
 
     def explicit(self, *roles: str) -> bool:
-        """Whether the caller names the column of one of these roles."""
         return any(self.get(role) is not None for role in roles)
 
 
@@ -132,8 +130,8 @@ def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
     if all(_plain(title) in (role, _ROLES[role]["noun"]) for role, title in found.items()):
         return ""
-    parts = ", ".join(f"{_ROLES[role]['noun']} from '{title}'" for role, title in found.items())
-    return f"{table.where}: {parts}"
+    parts = (f"{_ROLES[role]['noun']} from '{title}'" for role, title in found.items())
+    return f"{table.where}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)

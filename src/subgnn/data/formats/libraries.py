@@ -61,8 +61,7 @@ def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str
     title = likely_title(list(dict.fromkeys(str(key) for data in edges for key in data)), "weight")
     if title is None:
         return None
-    values = [data.get(title) for data in edges]
-    if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+    if all(isinstance(value, int | float) and math.isfinite(value) for value in (data.get(title) for data in edges)):
         on_note(f"edge weights from the attribute '{title}'")
         return title
     on_note(f"the attribute '{title}' is not used: it is not a finite number at every edge")
@@ -113,8 +112,7 @@ def from_pyg(data: Data, *, directed: bool = False, repeated: Repeated | None = 
     """
     if data.edge_index is None:
         raise DataError("no edge_index", where="Data", hint="a homogeneous graph with edge_index is accepted")
-    stored = ("edge_index", "edge_type", "edge_weight", "x", "edge_time")
-    tensors = [data.get(name) for name in stored]
+    tensors = [data.get(name) for name in ("edge_index", "edge_type", "edge_weight", "x", "edge_time")]
     arrays: list[Any] = [None if one is None else one.detach().cpu().numpy().copy() for one in tensors]
     edges, types, weights, features, times = arrays
     names, called = data.get("node_names"), data.get("edge_type_names")
@@ -197,8 +195,7 @@ def _networkx_file(path: Path, options: ReadOptions) -> Graph:
         content = parse_json(path.read_bytes(), str(path), hint, what=what)
         if not isinstance(content, dict):
             raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
-        edges = "links" if "links" in content else "edges"
-        return _from_networkx(nx.node_link_graph(content, edges=edges), options)
+        return _from_networkx(nx.node_link_graph(content, edges="links" if "links" in content else "edges"), options)
     text = read_bytes(path)
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         what = "it declares a document type or entities"

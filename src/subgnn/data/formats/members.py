@@ -65,9 +65,7 @@ class Members:
     def take(self, subgraphs: Sequence[int] | NDArray[np.int64]) -> Members:
         chosen = [int(i) for i in subgraphs]
         columns = {"names": self.names, "labels": self.labels, "splits": self.splits, "rows": self.rows}
-        taken: dict[str, Any] = {
-            name: None if column is None else [column[i] for i in chosen] for name, column in columns.items()
-        }
+        taken: dict[str, Any] = {name: one and [one[i] for i in chosen] for name, one in columns.items()}
         others = {title: [values[i] for i in chosen] for title, values in self.others.items()}
         times = None if self.times is None else self.times[chosen]
         absent = None if self.absent is None else self.absent.take(chosen)

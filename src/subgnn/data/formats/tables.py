@@ -293,8 +293,7 @@ def _read_excel(path: Path) -> Table:
     try:
         check_unpacked(path)
         with path.open("rb") as file:  # by its path, a workbook of another name would be refused
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            for row in book.worksheets[0].values:
+            for row in openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0].values:
                 cells += len(row)
                 if cells > _MAX_EXCEL:  # one far cell makes a sheet of 17 thousand million cells
                     hint = "delete cells far outside the table, or save it as CSV"

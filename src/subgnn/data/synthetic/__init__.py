@@ -98,5 +98,4 @@ def find_recipe(name: str) -> Recipe:
 
 def read_settings(recipe: Recipe, options: dict[str, Any]) -> Any:
     """The settings of a recipe with some options changed; numbers may be given as text."""
-    values = parse_options({"settings": recipe.settings}, options, f"recipe {recipe.name}")
-    return recipe.settings(**values["settings"])
+    return recipe.settings(**parse_options({"settings": recipe.settings}, options, f"recipe {recipe.name}")["settings"])

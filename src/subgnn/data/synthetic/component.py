@@ -48,9 +48,7 @@ def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:
     total, size = int(counts.sum()), _SIZE
     grow = stream(seed, "synthetic/component/pieces")
     ms = grow.permutation(np.resize(_NEW_EDGES, total)).tolist()
-    offsets, small_tails, small_heads = graphs.end_to_end(
-        (size, *graphs.barabasi_albert_edges(size, m, grow)) for m in ms
-    )
+    offsets, tails, heads = graphs.end_to_end((size, *graphs.barabasi_albert_edges(size, m, grow)) for m in ms)
     draws = stream(seed, "synthetic/component/staples")
     starts = np.repeat(size * (np.cumsum(counts) - counts), counts)  # stapled nodes before the subgraph of a component
     earlier = (draws.random(total) < _CHAINED) & (starts > 0)
@@ -59,8 +57,8 @@ def make_component(settings: ComponentSettings, seed: int) -> graphs.Draft:
     targets = begin + (place * room).astype(np.int64)
     # STAPLE: the small graphs are new nodes; an edge leads from a target to a random node of each.
     contacts, n = draws.integers(size, size=total), base.num_nodes
-    tails = np.concatenate([n + small_tails, targets])
-    heads = np.concatenate([n + small_heads, n + offsets[:-1] + contacts])
+    tails = np.concatenate([n + tails, targets])
+    heads = np.concatenate([n + heads, n + offsets[:-1] + contacts])
     graph = graphs.with_edges(base, tails, heads, more_nodes=int(offsets[-1]))
     subgraphs = Ragged.from_lengths(np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32), size * counts)
     components = induced_components(*graph.csr, subgraphs).counts

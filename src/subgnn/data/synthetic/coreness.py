@@ -174,7 +174,6 @@ def draw_core_graph(
 
 
 def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
-    """Blocks of nodes, and for each a graph to plant."""
     rng, graphs_rng = stream(seed, "synthetic/coreness/sites"), stream(seed, "synthetic/coreness/pieces")
     size = settings.subgraph_size
     blocks = DegreeBlocks(graph, size, rng, mixing=_MIXING)
@@ -226,6 +225,5 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     small = graphs.end_to_end((size, tails, heads) for tails, heads, _ in drawn)
     graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
-    cores = core_numbers(*induced_graph(*graph.csr, subgraphs))
-    mean_core = np.bincount(subgraphs.row_ids, cores) / size
+    mean_core = np.bincount(subgraphs.row_ids, core_numbers(*induced_graph(*graph.csr, subgraphs))) / size
     return graphs.binned(graph, subgraphs, "mean_core_number", mean_core, bins=settings.bins, where="core number")

@@ -144,8 +144,7 @@ def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
     ids = np.where(kept, np.cumsum(kept) - 1, -1)
     tails, heads, _ = graph.edges()
     inside = kept[tails]
-    small = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
-    return small, subgraphs.mapped(ids)
+    return Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum())), subgraphs.mapped(ids)
 
 
 def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:

@@ -52,8 +52,7 @@ def build(
     for key, source in builder.sources.items():
         if read := draft.files.get(key) or ((files[key],) if key in files else ()):
             digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
-            version = draft.versions.get(key) or "version not stated"
-            sources.append({**source, "version": version, "files": digests})
+            sources.append({**source, "version": draft.versions.get(key) or "version not stated", "files": digests})
     card = {
         "name": name,
         "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),

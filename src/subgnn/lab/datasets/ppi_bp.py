@@ -108,8 +108,7 @@ def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Inter
     genes = [str(gene) for gene in ids[largest]]
     columns = {} if symbols is None else {"symbol": Strings.of(symbols.get(gene, gene) for gene in genes)}
     names = NodeNames({**columns, "ncbi_gene_id": Strings.of(genes)})
-    graph = Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names)
-    return Interactome(graph, genes, dropped)
+    return Interactome(Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names), genes, dropped)
 
 
 def read_annotations(path: Path, excluded_evidence: Collection[str]) -> tuple[dict[str, set[str]], dict[str, int]]:
@@ -169,7 +168,6 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
 def _candidates(
     annotations: Mapping[str, set[str]], ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
 ) -> tuple[list[_GeneSet], dict[str, int]]:
-    """Gene sets of the right size under exactly one label."""
     for root in (root for roots in settings.labels.values() for root in roots):
         if root not in ontology.terms:
             raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file complete?")

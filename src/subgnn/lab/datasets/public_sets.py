@@ -74,15 +74,13 @@ def _build_sets(
     known = inside | set(frequent[: settings.graph_nodes])
     others = {nodes & known for nodes, _ in items if nodes not in taken}
     pairs = {pair for nodes in others for pair in combinations(sorted(nodes), 2)}
-    joined = {node for pair in pairs for node in pair}
-    order = [*sorted(inside), *sorted(joined - inside)]
+    order = [*sorted(inside), *sorted({node for pair in pairs for node in pair} - inside)]
     place = {node: i for i, node in enumerate(order)}
     ends = np.array(sorted(tuple(sorted((place[a], place[b]))) for a, b in pairs), np.int64).reshape(-1, 2)
     names = NodeNames({"name": Strings.of(written.format(node) for node in order)})
     graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=len(order), names=names)
     rows = [sorted(place[node] for node in items[i][0]) for i in chosen]
-    labels = [items[i][1] for i in chosen]
-    return _draft(name, graph, rows, labels, settings.fractions, seed, dropped)
+    return _draft(name, graph, rows, [items[i][1] for i in chosen], settings.fractions, seed, dropped)
 
 
 def _draft(
@@ -93,8 +91,7 @@ def _draft(
     rng, several = stream(seed, f"build/{name}/split"), any(len(given) > 1 for given in labels)
     splits = labelled_group_split(range(len(rows)), labels, fractions, rng)
     given = list(labels) if several else [one for (one,) in labels]
-    subgraphs = SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes, labels=given, splits=splits)
-    return Draft(graph, subgraphs, dropped)
+    return Draft(graph, SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes, labels=given, splits=splits), dropped)
 
 
 def _eligible(items: list[Item], settings: SetSettings) -> tuple[list[int], dict[str, int]]:
@@ -284,12 +281,11 @@ def _build_patients(files: Files, settings: PatientSettings, seed: int, on_step:
         raise DataError("no patient is left", where=str(files["source"]), hint=f"dropped: {dropped}")
     solved = list(kept.values())
     groups, labels = [case.publication for case in solved], [(case.disease,) for case in solved]
-    rng = stream(seed, "build/patients/split")
     subgraphs = SubgraphSet.from_lists(
         list(map(sorted, kept)),
         num_nodes=graph.graph.num_nodes,
         labels=[case.disease for case in solved],
-        splits=labelled_group_split(groups, labels, settings.fractions, rng),
+        splits=labelled_group_split(groups, labels, settings.fractions, stream(seed, "build/patients/split")),
         names=[case.id for case in solved],
         groups=groups,
         absent=[sorted(places(case.absent) - row) for row, case in kept.items()],

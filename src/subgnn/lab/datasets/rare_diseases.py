@@ -139,8 +139,7 @@ def build_phenotype_graph(release: HpoRelease, min_shared_genes: int = 2) -> Phe
     ontology = release.ontology
     if ROOT not in ontology.terms:
         raise DataError(f"it has no term {ROOT}", where=TERMS, hint="this is the root of all phenotypes")
-    above = ontology.ancestors(part_of=False)
-    terms = sorted(term for term, found in above.items() if ROOT in found)
+    terms = sorted(term for term, found in ontology.ancestors(part_of=False).items() if ROOT in found)
     nodes = {term: node for node, term in enumerate(terms)}
     parents = [(nodes[t], nodes[p]) for t in terms for p in ontology.parents(t, part_of=False) if p in nodes]
     del nodes[ROOT]
@@ -349,9 +348,7 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
     disorders = {code: disorder for code, disorder in orphanet.disorders.items() if not disorder.is_heading}
     known = sorted(disorders, key=lambda code: (len(code), code))
     place = {code: i for i, code in enumerate(known)}
-    pairs = [
-        (c, above) for c, d in disorders.items() if d.type in _SUBTYPES for above in d.parents if above in disorders
-    ]
+    pairs = [(c, p) for c, d in disorders.items() if d.type in _SUBTYPES for p in d.parents if p in disorders]
     pairs += [(together[0], other) for together in codes.values() for other in together[1:]]
     ends = np.array([(place[a], place[b]) for a, b in pairs], np.int64).reshape(-1, 2)
     links = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(known), len(known)))
@@ -373,12 +370,11 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
     if not diseases:
         raise DataError("no disease is left", where=str(files["orphapacket"]), hint=f"dropped: {dropped}")
     groups, labels, multi_label = [d.group for d in diseases], [d.labels for d in diseases], settings.multi_label
-    rng = stream(seed, f"build/{name}/split")
     subgraphs = SubgraphSet.from_lists(
         [sorted(d.nodes) for d in diseases],
         num_nodes=graph.graph.num_nodes,
         labels=labels if multi_label else [first for first, *_ in labels],
-        splits=labelled_group_split(groups, labels, settings.fractions, rng),
+        splits=labelled_group_split(groups, labels, settings.fractions, stream(seed, f"build/{name}/split")),
         names=[d.id for d in diseases],
         groups=groups,
         task="multi-label" if multi_label else None,

@@ -235,7 +235,6 @@ class Benchmark:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """The failed runs without a finished one, with their labels."""
         return with_labels(self.runs)[self.runs["failure"].ne("")]
 
     def incomplete(self) -> list[str]:

@@ -250,8 +250,7 @@ def _finished(job: Mapping[str, Any]) -> bool:
     if not (folder / OUTCOME).is_file():
         return False
     outcome = read_json(folder / OUTCOME, REPLACE)
-    models = [*dict.fromkeys([*outcome["models"], *job["models"]])]
-    renamed = {**outcome, "models": models, "dataset": job["dataset"]}
+    renamed = {**outcome, "models": [*dict.fromkeys([*outcome["models"], *job["models"]])], "dataset": job["dataset"]}
     if renamed != outcome:
         write_json(renamed, folder / OUTCOME)
     drop_weights(folder)
@@ -287,7 +286,6 @@ def _locate(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: 
 
 
 def _check_generated(spec: DatasetSpec, card: Mapping[str, Any], source: Path) -> None:
-    """Refuse a dataset written by a different version of its generator."""
     recipe = find_recipe(spec.generate)
     wanted = recipe.version, spec.instance, asdict(read_settings(recipe, spec.options))
     if (card.get("version", 1), card.get("seed"), card.get("settings")) != wanted:

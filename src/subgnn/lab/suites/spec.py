@@ -115,8 +115,7 @@ def find_suite(name: str) -> Suite:
         hint = f"{choices(name, suite_names())}; or the path of a .toml file"
         raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
-    content = read_toml(path, "suite")
-    return parse_suite({"name": path.stem, "folder": str(path.resolve().parent)} | content, str(path))
+    return parse_suite({"name": path.stem, "folder": str(path.resolve().parent)} | read_toml(path, "suite"), str(path))
 
 
 def parse_suite(content: dict[str, Any], where: str) -> Suite:
@@ -156,8 +155,7 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     if split == "random":
         method: Method = "random" if subgraphs.groups is None else "group"
         groups = None if subgraphs.groups is None else list(subgraphs.groups)
-        drawn = split_subgraphs(subgraphs, method=method, groups=groups, seed=seed)
-        return replace(dataset, subgraphs=drawn)
+        return replace(dataset, subgraphs=split_subgraphs(subgraphs, method=method, groups=groups, seed=seed))
     if split == "folds":
         folds = draw_folds(subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
         if len(np.unique(folds)) < FOLDS:

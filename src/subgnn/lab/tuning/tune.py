@@ -141,7 +141,6 @@ def _of_channel(_: str, key: str, entry: Any, where: str) -> BaseDistribution:
 
 
 def _distribution(entry: Any, path: str, where: str, *, whole: bool) -> tuple[BaseDistribution, list[Any]]:
-    """A distribution, and its choices or ends."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     try:
@@ -255,7 +254,6 @@ def tune(
 
 
 def _suggest(trial: optuna.Trial, name: str, one: Any) -> Any:
-    """Draw a value of a distribution with the study's sampler."""
     if hasattr(one, "choices"):
         return trial.suggest_categorical(name, one.choices)
     draw = trial.suggest_int if isinstance(one.low, int) else trial.suggest_float
@@ -321,8 +319,7 @@ def _errors_of_storage(url: str) -> Iterator[None]:
             warnings.simplefilter("once", DataWarning)  # every trial repeats the warnings about the data
             yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = getattr(error, "orig", None) or error.__cause__ or error
-        words = " ".join(str(cause).split())[:200]
+        words = " ".join(str(getattr(error, "orig", None) or error.__cause__ or error).split())[:200]
         hint = "is it running and writable? Finished trials are stored; run the same command again"
         where = make_url(url).render_as_string(hide_password=True)
         raise DataError(f"the study cannot be stored there ({words})", where=where, hint=hint) from None
