@@ -218,8 +218,7 @@ class RunResult:
         return "out of fold" if split == "val" and self.is_portfolio else split
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain_values(self)
-        return found
+        return dict(plain_values(self))
 
     def save(self, folder: Path) -> None:
         write_json(self.to_json(), folder / RESULTS)

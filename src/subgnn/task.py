@@ -334,8 +334,7 @@ class Binary(MultiClass):
         return rarer_class(targets)
 
     def default_metric(self, targets: NDArray[Any]) -> str:
-        rarer = int((targets == rarer_class(targets)).sum())
-        return "auprc" if 0 < rarer < RARE * len(targets) else self.headline
+        return "auprc" if 0 < (targets == rarer_class(targets)).sum() < RARE * len(targets) else self.headline
 
 
 class MultiLabel(Task):
@@ -481,13 +480,11 @@ def task_of(name: TaskName) -> Task:
 _METRIC_WORDS = {
     "micro_f1": "micro-F1",
     "macro_f1": "macro-F1",
-    "accuracy": "accuracy",
     "auroc": "AUROC",
     "auprc": "AUPRC",
     "mae": "mean absolute error",
     "rmse": "root mean square error",
     "r2": "R²",
-    "loss": "loss",
 }
 
 

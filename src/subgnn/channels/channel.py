@@ -5,11 +5,9 @@ anchors are sampled and compared, whether an anchor's vector is a node's embeddi
 what the network reads off. Channels and similarities are entered in the tables of :mod:`subgnn.channels.table`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +36,7 @@ class NodeAnchors:
         return self.nodes
 
     @classmethod
-    def from_arrays(cls, take: Take, num_anchors: int) -> NodeAnchors:
+    def from_arrays(cls, take: Take, num_anchors: int) -> Self:
         """Anchors from their :func:`named_arrays`; raises :class:`ValueError` if they do not fit."""
         nodes = take("nodes", np.int32)
         if len(nodes) != num_anchors:
@@ -58,8 +56,7 @@ class PatchAnchors:
         return self.walks.values
 
     @classmethod
-    def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
-
+    def from_arrays(cls, take: Take, num_anchors: int) -> Self:
         def rows(name: str) -> Ragged:
             found = Ragged(take(f"{name}.values", np.int32), take(f"{name}.offsets", np.int64))
             found.validate(name)
@@ -89,8 +86,7 @@ def moved_anchors(
     def rows(given: Ragged) -> Ragged:
         found = place(given.values)
         kept = found >= 0
-        counts = np.bincount(given.row_ids[kept], minlength=len(given))
-        return Ragged.from_lengths(found[kept].astype(np.int32), counts)
+        return Ragged.from_lengths(found[kept].astype(np.int32), np.bincount(given.row_ids[kept], minlength=len(given)))
 
     patches, walks = rows(anchors.patches), rows(anchors.walks)
     gone[0] += int((patches.lengths < anchors.patches.lengths).sum())

@@ -14,11 +14,10 @@ reverse, and chance is where the same walk from any node ends: pi = (1 - a) sum 
 says how much may be missing.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 import numba
 import numpy as np
@@ -57,7 +56,7 @@ class Walks:
     back: Graph
 
     @classmethod
-    def of(cls, graph: Graph, back: Graph | None = None) -> Walks:
+    def of(cls, graph: Graph, back: Graph | None = None) -> Self:
         """The walks over a graph; ``back`` is a directed graph reversed, where it is known."""
         weights, loop = None, 1.0
         degrees = np.diff(graph.offsets).astype(np.float32)
@@ -88,8 +87,7 @@ class Walks:
             scale, measure = np.where(loops, 1 / (1 - damping), 1.0), np.ones(len(loops), np.float32)
         most = 2 + int(2 * np.log(TOLERANCE) / np.log(max(rate, 1e-3)))  # twice as many as the rate asks for
         equations = np.where(loops, 1, 1 - damping), scale, measure
-        tolerance = TOLERANCE * (1 - rate)
-        return relax(*graph.csr, weights, equations, start, omega=omega, tolerance=tolerance, most=most)
+        return relax(*graph.csr, weights, equations, start, omega=omega, tolerance=TOLERANCE * (1 - rate), most=most)
 
 
 def magnitudes(graph: Graph) -> NDArray[np.float32]:

@@ -219,8 +219,7 @@ def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64],
     count = -(-wanted.lengths // fit)
     owner = np.repeat(np.arange(len(wanted), dtype=np.int64), count)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    bounds = np.append(wanted.offsets[owner] + within * fit[owner], len(wanted.values))
-    return owner, bounds
+    return owner, np.append(wanted.offsets[owner] + within * fit[owner], len(wanted.values))
 
 
 def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -46,8 +46,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
         warped = np.empty((len(some), len(theirs)), np.float32)
         what = f"{work.channel.name}, layer {layer + 1}: time warping"
         for part in work.pieces(len(some), step=256, what=what):
-            rows = some.take(np.arange(part.start, part.stop))
-            warped[part] = dtw(rows, theirs, cost="ratio")
+            warped[part] = dtw(some.take(np.arange(part.start, part.stop)), theirs, cost="ratio")
         found.append(np.asarray(1 / (1 + warped), np.float32)[place])
     return found
 

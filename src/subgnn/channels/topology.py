@@ -5,8 +5,6 @@ these and ten more of each subgraph (:func:`subgraph_statistics`), and where it 
 and nine of their direction. Standardised with the mean and deviation of the training split.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

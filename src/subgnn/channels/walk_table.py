@@ -9,8 +9,6 @@ and the table has the nodes of the core alone: 11,135 of 21,521 in PPI-BP. With 
 time of :func:`~subgnn.channels.diffusion.diffuse`, with errors as small.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from functools import lru_cache
@@ -33,13 +31,7 @@ _STEP = 64  # rows that are computed at a time
 _WORTH_READING = 1_000  # walks that take longer than to read and verify a table
 _FEW_NEIGHBORS = 12  # of nodes outside the core: from these, sums have a row for each neighbour
 _MOST_MEMBERS = 64  # of the mean subgraph; sums over more nodes take longer than walks
-_FILE = Format(
-    name="subgnn-walks",
-    noun="table of walks",
-    make="many predictions of one run write one",
-    again="remove it",
-    version=1,
-)
+_FILE = Format("subgnn-walks", "table of walks", "many predictions of one run write one", "remove it")
 
 
 class WalkTable:

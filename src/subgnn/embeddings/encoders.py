@@ -146,10 +146,8 @@ class GraphSAINTSampler:
             self.edge_counts[entries] += 1
 
     def _sample(self, name: str) -> tuple[Block, NDArray[np.int64]]:
-        key = stream_key(self.settings.seed, f"pretrain/walks/{name}")
-        csr = self.split.csr
-        members = walk_nodes(*csr, roots=_ROOTS, length=self.settings.walk_length, key=key)
-        return induced_block(*csr, members)
+        csr, key = self.split.csr, stream_key(self.settings.seed, f"pretrain/walks/{name}")
+        return induced_block(*csr, walk_nodes(*csr, roots=_ROOTS, length=self.settings.walk_length, key=key))
 
     def rows(self, run: slice) -> Adjacency:
         """All neighbours of a run of nodes, and the nodes themselves."""

@@ -1,7 +1,5 @@
 """What GIN and GraphSAINT share in link prediction: edges to learn from, message passing, and the encoder."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable
@@ -137,7 +135,7 @@ class Adjacency:
         matrix = _sparse(offsets, columns, torch.ones(len(columns), device=columns.device), (size, size))
         return cls(matrix, matrix, slice(0, size))
 
-    def to(self, device: torch.device) -> Adjacency:
+    def to(self, device: torch.device) -> Self:
         return each_array(lambda part: part.to(device), self)
 
     def __matmul__(self, x: Tensor) -> Tensor:
@@ -251,7 +249,7 @@ class Batch:
         given = torch.ones(pairs.shape[1]) if weights is None else torch.from_numpy(weights)
         return cls(torch.from_numpy(nodes.astype(np.int64)), adjacencies, pairs, targets, given)
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> Self:
         return each_array(lambda part: part.to(device), self)
 
 

@@ -140,7 +140,6 @@ def pretrained_vectors(
     """Embeddings (N, dim) from the cache, or pretrained and stored there."""
     method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
     check_settings(method, dim, settings)
-
     source = {"graph": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
     file = cache_path("embeddings", json_digest(source | asdict(settings)))
     cache = cache and cache_limit() > 0

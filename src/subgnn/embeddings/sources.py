@@ -64,8 +64,7 @@ def node_vectors(
 ) -> NDArray[np.float32]:
     """Embeddings (n, dim) of nodes: rows of ``table``, or random ones, a function of the seed and the node."""
     if settings.source == "random":
-        rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
-        return rows * np.float32(settings.scale)
+        return normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim) * np.float32(settings.scale)
     if table is None or len(table) != num_nodes:
         what, hint = "the table of node embeddings is missing", "pretrain or give the file again"
         raise DataError(what, where=settings.source, hint=hint)
@@ -153,8 +152,7 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
 
 def save_run_vectors(tables: Iterable[NDArray[np.float32]], graph: Graph, run: Path) -> None:
     """Copy tables, each once, into a run's folder."""
-    kept = {vectors_hash(table): table for table in tables}
-    for i, table in enumerate(kept.values()):
+    for i, table in enumerate({vectors_hash(table): table for table in tables}.values()):
         write_vectors(run / run_file(i), table, {}, graph_hash=graph.content_hash, overwrite=True)
 
 

@@ -399,8 +399,7 @@ def _near_hops(
             a = anchors[anchor_rows[c] + k]
             at = starts[c] + k * count
             found, open_ = hops[at : at + count], unsettled[at : at + count]
-            left = _bound(graph, members, local, a, cap, (found, open_), (row, queue))
-            if left > 0 and cutoff > 2:
+            if _bound(graph, members, local, a, cap, (found, open_), (row, queue)) > 0 and cutoff > 2:
                 _restart(graph[0], around, a)
                 for i in range(count):
                     if open_[i]:

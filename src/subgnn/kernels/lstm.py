@@ -12,8 +12,6 @@ the processor and the number of threads. Single precision; the error of the expo
 place.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, NamedTuple
 

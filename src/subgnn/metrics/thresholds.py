@@ -171,11 +171,7 @@ class Decision(ThresholdReport):
         Aim.parse(decision.aim)
         names, kind = [one.label for one in decision.labels], task_of(task)
         fits = kind.has_thresholds and names and names == (list(classes) if kind.several else names[:1])
-        if (
-            not fits
-            or not set(names) <= set(classes)
-            or not all(_BELOW <= one.threshold <= 1 for one in decision.labels)
-        ):
+        if not fits or not all(one.label in classes and _BELOW <= one.threshold <= 1 for one in decision.labels):
             raise ValueError("its thresholds do not fit its classes")
         return decision
 

@@ -61,9 +61,7 @@ def class_weights(
         except ValueError:
             weight = 0.0
         if not sign or not name or not 0 < weight <= _LARGEST or name in seen:
-            hint = (
-                f"accepted: false, {BALANCED}, or class weights above 0, up to {_LARGEST:,.0f}, e.g. fraud=20,other=1"
-            )
+            hint = f"accepted: false, {BALANCED}, or weights above 0, up to {_LARGEST:,.0f}, e.g. fraud=20,other=1"
             raise UserError(f"training.class_weights is {excerpt(str(given))}", where="recipe", hint=hint)
         if name not in classes:
             what = f"training.class_weights has the class {excerpt(name)}"

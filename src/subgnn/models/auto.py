@@ -16,8 +16,6 @@ cosine of two such vectors is the mean of the members' cosines by weight.
 Which members there are, and how they are judged and weighted, is decided in training; this module combines them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -43,7 +41,7 @@ class AutoModel(Model):
     def uses_tensors(self, settings: Settings) -> bool:
         return False
 
-    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedAuto:
+    def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         return FittedAuto(checkpoint, context)
 
     def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:

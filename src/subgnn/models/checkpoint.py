@@ -34,10 +34,7 @@ from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, wr
 from subgnn.task import TASKS, Standard, TaskName, task_of
 
 _CHECKPOINT = Format(
-    name="subgnn-checkpoint",
-    noun="checkpoint",
-    make="is this a file of a run? subgnn train writes one",
-    again="train again",
+    "subgnn-checkpoint", "checkpoint", "is this a file of a run? subgnn train writes one", "train again"
 )
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
@@ -66,8 +63,7 @@ def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
     """The error for a checkpoint, in either form, that is incomplete or malformed."""
     why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
     why = why.encode("unicode_escape").decode()[:_MAX_SHOWN]
-    what = f"{noun} is incomplete or malformed ({why})"
-    return DataError(what, where=where, hint=again)
+    return DataError(f"{noun} is incomplete or malformed ({why})", where=where, hint=again)
 
 
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:

@@ -86,8 +86,7 @@ def _cross_fitted(
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)
         splits = np.where(folds == fold, SPLITS.index("test"), SPLITS.index("train")).astype(np.int8)
-        without = replace(data, subgraphs=replace(train, splits=splits))
-        (candidate, *_), examples = _unfitted(baseline, without, recipe)
+        (candidate, *_), examples = _unfitted(baseline, replace(data, subgraphs=replace(train, splits=splits)), recipe)
         cast(Solvable, candidate.network).solve(examples)
         found[out] = outputs_of(candidate.network, examples.inputs, out, _BATCH).numpy()
         if (own := candidate.checkpoint.spec.standards.get("target")) is not None:

@@ -139,10 +139,9 @@ def label_unit(standards: dict[str, Standard]) -> float:
 
 def state_of(network: Any) -> dict[str, Any]:
     """A copy of the state of a network, in main memory."""
-    state = network.state_dict()
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value.detach().cpu().clone()
-        for name, value in state.items()
+        for name, value in network.state_dict().items()
     }
 
 

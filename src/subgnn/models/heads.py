@@ -1,7 +1,5 @@
 """The classifier that ends a network, and networks that end with it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, cast
 

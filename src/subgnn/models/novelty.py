@@ -7,11 +7,9 @@ the novelty of a subgraph is the share of them that are smaller than its own. Of
 uniform between 0 and 1. At most 1,024 training subgraphs are compared with, fewer if their rows would be large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -43,7 +41,7 @@ class Novelty:
     distances: NDArray[np.float64]
 
     @classmethod
-    def of(cls, graph: Graph, subgraphs: Ragged, seed: int) -> Novelty:
+    def of(cls, graph: Graph, subgraphs: Ragged, seed: int) -> Self:
         """Choose training subgraphs to compare with; ``graph`` is undirected."""
         order = stream(seed, "novelty/references").permutation(len(subgraphs))[:_REFERENCES]
         sizes = np.bincount(subgraphs.row_ids, _entries(graph, subgraphs), minlength=len(subgraphs))[order]
@@ -51,15 +49,15 @@ class Novelty:
         return cls.measured(graph, subgraphs.take(np.sort(order[:kept])))
 
     @classmethod
-    def measured(cls, graph: Graph, references: Ragged) -> Novelty:
+    def measured(cls, graph: Graph, references: Ragged) -> Self:
         references = Ragged(references.values, references.offsets)  # without times and absent nodes
         return cls(references, np.sort(Comparison(graph, references).distances(references, to_others=True)))
 
-    def moved(self, match: NodeMatch) -> Novelty | None:
+    def moved(self, match: NodeMatch) -> Self | None:
         """The same training subgraphs on another graph, at their distances there; None if no node of them is left."""
         nodes = match.node_sets(self.references)
         references = nodes.take(np.flatnonzero(nodes.lengths > 0))
-        return Novelty.measured(match.graph, references) if len(references) else None
+        return self.measured(match.graph, references) if len(references) else None
 
     def problems(self, num_nodes: int) -> Iterator[str]:
         rows, distances = self.references, self.distances

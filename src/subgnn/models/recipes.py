@@ -134,8 +134,7 @@ def check_recipe(recipe: Recipe, graph: Graph, *, complete: bool = True) -> None
 
 def check_tunable(recipe: Recipe) -> None:
     """Raise :class:`UserError` for ``baseline.tune_settings`` that the model does not have, or of a wrong form."""
-    settings = recipe.of(PaperBaselineSettings)
-    if settings.tune_settings and PaperBaselineSettings not in model_of(recipe).settings:
+    if recipe.of(PaperBaselineSettings).tune_settings and PaperBaselineSettings not in model_of(recipe).settings:
         accepted = ", ".join(name for name, model in MODELS.items() if PaperBaselineSettings in model.settings)
         hint = f"accepted for {accepted}; subgnn tune searches the settings of any recipe"
         raise UserError(f"the method is {recipe.method}", where="baseline.tune_settings", hint=hint)
@@ -160,8 +159,7 @@ def unused_data(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet | None = No
     """What the data, as they were read, have and a recipe does not use, after settings of it that have no effect."""
     found = list[str]()
     if not recipe.is_portfolio:
-        model = trainable_model_of(recipe)
-        for name, switch in model.switches.items():
+        for name, switch in trainable_model_of(recipe).switches.items():
             setting = switch.removesuffix("=true")
             section, _, key = setting.partition(".")
             if setting != switch and name not in graph.attributes and recipe.plain().get(section, {}).get(key):

@@ -128,11 +128,7 @@ def open_checkpoint(checkpoint: Checkpoint, graph: Graph, context: LoadContext) 
 
 
 def move_checkpoint(checkpoint: Checkpoint, match: NodeMatch, tables: Tables) -> tuple[Checkpoint, Tables]:
-    """A checkpoint for another graph, and the tables of node embeddings it needs there; parts are moved first.
-
-    Args:
-        tables: the node embeddings of the old graph, by their hash.
-    """
+    """A checkpoint for another graph, and the tables it needs there, from those of the old one; parts come first."""
     found = {name: match.vectors(table) for name, table in tables.items()}
     hashes = {name: vectors_hash(table) for name, table in found.items()}
 
@@ -161,8 +157,7 @@ def check_edges(recipe: Recipe, graph: Graph) -> None:
     """Raise :class:`DataError` if the graph has no edges and the model, or the baseline it corrects, needs some."""
     if graph.num_edges:
         return
-    models = {recipe.method: model_of(recipe), recipe.model.baseline: baseline_of(recipe)}
-    for name, model in models.items():
+    for name, model in {recipe.method: model_of(recipe), recipe.model.baseline: baseline_of(recipe)}.items():
         if model is not None and model.needs_edges:
             hint = f"without: {', '.join(names_where('needs_edges', value=False))}"
             raise DataError(f"{name} needs edges, but the graph has none", where="train", hint=hint)

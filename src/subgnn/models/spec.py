@@ -1,11 +1,9 @@
 """Specifications of models, and checkpoints: a specification with the weights that were fitted to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +59,7 @@ class ModelSpec(ModelRecipe):
     novelty: Novelty | None = None
 
     @classmethod
-    def for_recipe(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:
+    def for_recipe(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> Self:
         """The specification of a recipe's model for a dataset; ``arrays`` are fields such as ``standards``.
 
         The graph is undirected. Real-valued targets are standardised by the training split.
@@ -106,9 +104,9 @@ class Checkpoint:
 
     spec: ModelSpec
     weights: Weights
-    parts: dict[str, Checkpoint] = field(default_factory=dict)
+    parts: dict[str, "Checkpoint"] = field(default_factory=dict)
 
-    def each(self) -> Iterator[Checkpoint]:
+    def each(self) -> Iterator["Checkpoint"]:
         """This checkpoint, and all that it is built of, at any depth."""
         yield self
         for part in self.parts.values():
@@ -122,7 +120,7 @@ class Checkpoint:
     def held_members(self) -> int:
         return len({_network_and_name(name)[0] for name in self.weights} | {0})
 
-    def member(self, i: int) -> Checkpoint:
+    def member(self, i: int) -> Self:
         """The checkpoint of one member of an ensemble; the first has the seed of the run.
 
         It serves to build the network; anchors of subgraphs follow the seed of the run.

@@ -1,10 +1,9 @@
 """Components, anchors and similarities of subgraphs: functions of graph, settings, seed and nodes; and their cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,7 @@ class Prepared:
     components: Components
     inputs: list[list[SubchannelInputs]]
 
-    def extend(self, graph: Graph, subgraphs: Ragged) -> Prepared:
+    def extend(self, graph: Graph, subgraphs: Ragged) -> "Prepared":
         """Other subgraphs of the same graph, measured against the same shared anchors."""
         return measure(graph, subgraphs, self.frame)
 
@@ -164,21 +163,13 @@ def prepare_cached(
 ) -> Cached:
     """Read the prepared subgraphs of a recipe from the cache, or :func:`prepare` them and store them there."""
     plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, seed)
-
-    def compute() -> Prepared:
-        return prepare(graph, subgraphs, plan, cache=cache, on_progress=on_progress)
-
+    compute = partial(prepare, graph, subgraphs, plan, cache=cache, on_progress=on_progress)
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
-    graph_hash = graph.content_hash
-    key = content_key(graph_hash, subgraphs, plan)
+    key = content_key(graph.content_hash, subgraphs, plan)
     path = cache_path("prepared", hashlib.sha256(key.encode()).hexdigest())
-
-    def read() -> Prepared:
-        return read_prepared(path, plan, key=key, graph_hash=graph_hash)
-
-    found = lookup(path, read)
-    if found is not None:
+    read = partial(read_prepared, path, plan, key=key, graph_hash=graph.content_hash)
+    if (found := lookup(path, read)) is not None:
         return Cached(found, path, True)
     prepared = compute()
     if not store(path, encode(prepared, key)):

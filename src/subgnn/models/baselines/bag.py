@@ -8,8 +8,6 @@ The weights of nodes are W = X^T a, with X the rows of the training subgraphs. A
 too: on another graph, X is measured again, and a stays.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -148,8 +146,7 @@ class BagModel(ArrayModel):
         # Whether inner products are used depends on the split; a bag alone is seldom dense enough.
         if not self.one_hop or len(nodes) ** 2 > _FEW_ROWS * len(nodes.values) * (1 + spread):
             return []
-        views = self._views(recipe, graph)
-        return shared_pieces(graph, nodes, views, DiffusionSettings(weighted=settings.weighted))
+        return shared_pieces(graph, nodes, self._views(recipe, graph), DiffusionSettings(weighted=settings.weighted))
 
     def _views(self, settings: Settings, graph: Graph) -> list[str]:
         return ["bag", *(f"one-hop-{way}" if way else "one-hop" for way in self._ways(settings, graph))]
@@ -165,7 +162,7 @@ class BagModel(ArrayModel):
         rows, _ = self._measured(recipe, data.graph, known)
         return {"columns": np.unique(rows.indices).astype(np.int64)} | set_arrays(known)
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> "Bags":
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
         columns: NDArray[np.int64] = checkpoint.weights["columns"]
         values, unit = self._measured(checkpoint.spec, graph, nodes)

@@ -3,8 +3,6 @@
 What a portfolio answers with if there is no time for any other model, and what all others are compared with.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +25,7 @@ class ConstantNetwork(ArrayNetwork):
     def solve(self, examples: Examples) -> None:
         task, targets = task_of(examples.task), examples.targets.cpu().numpy()[examples.train]
         mean = task.indicators(targets, len(self.output)).mean(axis=0)
-        found = mean if task.real else task.outputs(mean)
-        self.arrays["output"] = np.array(found, np.float32)
+        self.arrays["output"] = np.array(mean if task.real else task.outputs(mean), np.float32)
 
     def embed(self, rows: NDArray[np.float64]) -> NDArray[np.float32]:
         return np.repeat(self.output[None], len(rows), axis=0)

@@ -13,11 +13,8 @@ folds of the training split, each from counts of the other four. A label of seve
 less those of subgraphs without it, and real values those of subgraphs above the mean less those of subgraphs below it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy
@@ -61,8 +58,7 @@ class EnrichmentNetwork(ArrayNetwork):
         self.arrays |= {"scale": np.zeros((len(TIMES), outputs)), "bias": np.zeros(outputs, np.float32)}
 
     def solve(self, examples: Examples) -> None:
-        source: Any = examples.inputs
-        rows, total = source.batch(examples.train), int(self.background)
+        rows, total = examples.inputs.batch(examples.train), int(self.background)
         targets = examples.targets.cpu().numpy()[examples.train]
         high = indicators(targets, examples.task, len(self.bias))
         sides = [high] if len(self.levels) == 1 else [high, 1 - high]
@@ -125,8 +121,7 @@ def set_levels(rows: scipy.sparse.csr_array, indicators: Floats) -> Levels:
     Shapes:
         rows: (n, F), 1 where a subgraph has a node. indicators: (n, K), 1 where it is of the class.
     """
-    counts = np.asarray(rows.T @ indicators)
-    return np.searchsorted(np.array(TIMES), counts, side="right").astype(np.uint8)
+    return np.searchsorted(np.array(TIMES), np.asarray(rows.T @ indicators), side="right").astype(np.uint8)
 
 
 def enrichment_scores(rows: scipy.sparse.csr_array, levels: list[Levels], total: int) -> Floats:

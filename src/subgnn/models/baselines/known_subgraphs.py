@@ -205,11 +205,7 @@ def link_vectors(
 
 
 class Sub2VecModel(KnownSubgraphsModel):
-    """S2V-N, S2V-S or S2V-NS.
-
-    Args:
-        words: what walks are made of: ``n`` for nodes, ``s`` for bins of degrees, ``ns`` for both.
-    """
+    """S2V-N, S2V-S or S2V-NS; ``words`` of walks are ``n`` for nodes, ``s`` for bins of degrees, ``ns`` for both."""
 
     extra = "paper"
 

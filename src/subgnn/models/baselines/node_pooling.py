@@ -7,8 +7,6 @@ graph: GIN over its nodes and the edges among them, sum pooling, head (Xu et al.
 layers; here there is none, and model.layers is their number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -119,8 +117,7 @@ class NodePooling(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``nodes``, sorted, and ``table``, their embeddings."""
-        nodes = np.unique(data.subgraphs.nodes.values)
-        return self.table(recipe, nodes, data.graph.num_nodes, data.seed, data.vectors)
+        return self.table(recipe, np.unique(data.subgraphs.nodes.values), data.graph.num_nodes, data.seed, data.vectors)
 
     def table(
         self, settings: Settings, nodes: NDArray[np.int32], num_nodes: int, seed: int, vectors: Vectors

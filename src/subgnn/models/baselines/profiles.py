@@ -12,12 +12,10 @@ values the two profiles are of subgraphs above and below the mean; scale and off
 weight for each class and node, and the training subgraphs, from which the profiles of another graph follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -201,7 +199,7 @@ class Groups:
     task: Task
 
     @classmethod
-    def of(cls, fold: NDArray[np.int64], targets: NDArray[Any], task: TaskName, outputs: int) -> Groups:
+    def of(cls, fold: NDArray[np.int64], targets: NDArray[Any], task: TaskName, outputs: int) -> Self:
         kind = task_of(task)
         if not kind.real:
             return cls(fold, kind.indicators(targets, outputs), kind)

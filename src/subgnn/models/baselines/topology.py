@@ -17,12 +17,10 @@ start. A column is a class, a label or the value:
     regression  the column is the value
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +78,7 @@ class Trees:
     single: NDArray[np.bool_]
 
     @classmethod
-    def from_weights(cls, weights: Weights) -> Trees:
+    def from_weights(cls, weights: Weights) -> Self:
         return cls(**{each.name: np.asarray(weights[_TREES + each.name]) for each in fields(cls)})
 
     def columns(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -218,11 +216,10 @@ def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> 
 
     leaf = end_to_end([tree.left < 0 for tree in trees], bool)
     pairs = [begin + np.stack([tree.left, tree.right], axis=1) for begin, tree in zip(root, trees, strict=True)]
-    child = np.where(leaf[:, None], np.arange(len(leaf))[:, None], end_to_end(pairs, np.int32, 2))
     return Trees(
         feature=np.where(leaf, -1, end_to_end([tree.feature for tree in trees], np.int32)).astype(np.int32),
         threshold=np.where(leaf, 0.0, end_to_end([tree.threshold for tree in trees], np.float64)),
-        child=child.astype(np.int32),
+        child=np.where(leaf[:, None], np.arange(len(leaf))[:, None], end_to_end(pairs, np.int32, 2)).astype(np.int32),
         value=end_to_end([tree.value for tree in trees], np.float64, width),
         root=root.astype(np.int32),
         column=np.array([tree.column for tree in trees], np.int32),

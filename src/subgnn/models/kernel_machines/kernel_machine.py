@@ -359,7 +359,6 @@ class ViewSource(HostSource):
         return self, rows
 
     def some(self, rows: NDArray[np.int64], *, stored: bool = False) -> ViewSource:
-        """Some of the subgraphs, by themselves."""
         return ViewSource(self.graph, self.nodes.take(rows), self.settings, stored=stored)
 
     def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
@@ -378,7 +377,6 @@ class ViewSource(HostSource):
 
 
 def _num_landmarks(count: int) -> int:
-    """The most landmarks of a number of training subgraphs."""
     return max(1, min(_LANDMARKS, _LARGEST_KERNEL // max(1, count)))
 
 
@@ -483,7 +481,6 @@ class TrainingKernel:
     def of(
         cls, views: dict[str, Rows], train: NDArray[np.int64], settings: DiffusionSettings, seed: int
     ) -> TrainingKernel:
-        """From views of all subgraphs."""
         known = train[draw_landmarks(len(train), _num_landmarks(len(train)), seed)]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         table = views[TOPOLOGY].values if TOPOLOGY in views else None
@@ -494,8 +491,7 @@ class TrainingKernel:
             return reference(products, [view.squared[rows] for view in compared], statistics)
 
         products = [view.products(known, known) for view in compared]
-        squared = [view.squared[known] for view in compared]
-        reference = Reference.of(settings, squared, products, standard)
+        reference = Reference.of(settings, [view.squared[known] for view in compared], products, standard)
         own = kernel_of(known, products)
         if len(known) == len(train):
             return cls(Gram(own), None, known, reference)
@@ -511,5 +507,4 @@ class TrainingKernel:
         """The weights of landmarks (m, K), from those of rows."""
         if self.factor is None:
             return weight
-        found: Floats = scipy.linalg.solve_triangular(self.factor, weight, lower=True, trans=1, check_finite=False)
-        return found
+        return np.asarray(scipy.linalg.solve_triangular(self.factor, weight, lower=True, trans=1, check_finite=False))

@@ -88,7 +88,6 @@ class Gram:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """As many columns as rows."""
         return len(self.values), len(self.values)
 
     def __matmul__(self, weights: Floats) -> Floats:
@@ -290,8 +289,7 @@ class _OfGram(_Linear):
             change = bend(lifted[:-1] + v[-1])
             return np.concatenate([self.c * change + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
-        diagonal = np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny)
-        return self._solved(product, gradient, diagonal, kind)
+        return self._solved(product, gradient, np.maximum(self.c * spread.sum(axis=0), np.finfo(np.float64).tiny), kind)
 
     def _preconditioner(self, diagonal: Floats, kind: Precision) -> Callable[[Floats], tuple[Floats, Floats]]:
         """(K^-1 - U E U^T) K r, with E = C w / (1 + C w l) for eigenvalues l of K and w the mean spread of an output.

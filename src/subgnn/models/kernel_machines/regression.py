@@ -29,11 +29,7 @@ _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in
 
 
 def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
-    """The minimum of a smooth function of a few numbers, each between two bounds.
-
-    Args:
-        objective: the value, of a mean over rows, and its exact gradient.
-    """
+    """The minimum of a smooth function of a few numbers, each between two bounds, from its value and exact gradient."""
     options = {"ftol": 0.0, "gtol": 1e-11, "maxiter": 1000}
     found = scipy.optimize.minimize(
         objective, np.array(start, np.float64), jac=True, method="L-BFGS-B", bounds=bounds, options=options
@@ -156,8 +152,7 @@ def _nearness(rows: Any, spread: Floats) -> Floats:
     matrix[np.diag_indices_from(matrix)] += 1
     factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
     turned = scipy.linalg.solve_triangular(factor, scaled, lower=True, overwrite_b=True, check_finite=False)
-    found: Floats = rows.values.diagonal() - np.einsum("ji,ji->i", turned, turned)
-    return found[:, None]
+    return np.asarray(rows.values.diagonal() - np.einsum("ji,ji->i", turned, turned))[:, None]
 
 
 def _scale_and_biases(scores: Floats, y: Floats) -> tuple[float, Floats]:

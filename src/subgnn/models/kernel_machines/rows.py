@@ -77,17 +77,14 @@ class Rows:
 
     @cached_property
     def values(self) -> Matrix:
-        """The rows."""
         return self._transform(self._base, slice(None))
 
     @cached_property
     def squared(self) -> NDArray[np.float64]:
-        """Squared lengths of rows."""
         if self._key and self._count <= PRODUCT_ROWS:
             return self._products.diagonal().copy()
         if not scipy.sparse.issparse(self.values):
-            found: NDArray[np.float64] = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
-            return found
+            return np.asarray(np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64))
         parts = (self.values[rows] for rows in row_blocks(self._count))
         squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
         return np.concatenate([np.empty(0), *squares])
@@ -266,7 +263,6 @@ class _Diffusion:
         return -(-len(self.nodes) // _PART)
 
     def part(self, number: int) -> Matrix:
-        """One part of the rows."""
         some = self.nodes.take(np.arange(number * _PART, min(len(self.nodes), (number + 1) * _PART)))
         width = self.walks.graph.num_nodes
         return _shared(lambda: f"{self.key}-{number}", lambda: _diffuse(self.walks, some, self.settings), width=width)
@@ -399,8 +395,7 @@ def _diffuse(
     _check_size(walks, nodes, settings)
     chance = walks.chance(settings.damping).astype(np.float32)
     if settings.algorithm == "exact":
-        damping = settings.damping
-        dense = table(nodes) if table else diffuse(walks, nodes, damping, on_progress=on_progress)
+        dense = table(nodes) if table else diffuse(walks, nodes, settings.damping, on_progress=on_progress)
         dense *= chance
         return dense
     options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
@@ -412,11 +407,7 @@ def _diffuse(
 
 
 _STORED = Format(
-    name="subgnn-diffusions",
-    noun="file of diffusions",
-    make="opening a run with such a model writes one",
-    again="remove it",
-    version=2,
+    "subgnn-diffusions", "file of diffusions", "opening a run with such a model writes one", "remove it", version=2
 )
 
 
@@ -482,7 +473,6 @@ class Piece:
         return self.view == TOPOLOGY
 
     def __call__(self, graph: Graph, nodes: Ragged) -> None:
-        """Compute it; the graph is undirected."""
         if self.part is None or self.products:
             rows = view_of(graph, nodes, self.view, self.settings, keep=True)
             if self.part is None:

@@ -17,10 +17,7 @@ from subgnn.parallel.memory import share
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 
 _FORMAT = Format(
-    name="subgnn-shared",
-    noun="file of shared arrays",
-    make="subgnn train writes them while it runs",
-    again="remove the folder",
+    "subgnn-shared", "file of shared arrays", "subgnn train writes them while it runs", "remove the folder"
 )
 
 

@@ -12,8 +12,6 @@ Labels are used by the probe alone, a logistic or ridge regression on the vector
 nodes: :func:`fix_directions` chooses signs, and a basis where eigenvalues are equal, by the order of the references.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -39,7 +37,7 @@ from subgnn.models.kernel_machines.kernel_machine import (
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
-from subgnn.models.kernel_machines.rows import Rows, subgraph_blocks, views_of
+from subgnn.models.kernel_machines.rows import subgraph_blocks, views_of
 from subgnn.models.kernel_machines.views import (
     TOPOLOGY,
     VIEWS,
@@ -50,8 +48,7 @@ from subgnn.models.kernel_machines.views import (
     used_by_views,
 )
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import ArrayModel, ArrayNetwork
-from subgnn.models.tensor_model import Rows as SubgraphRows
+from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows
 from subgnn.ragged import Ragged
 from subgnn.task import Standard
 
@@ -92,7 +89,7 @@ def fit_space(
     graph: Graph, references: Ragged, settings: DiffusionSettings, basis: Callable[[Floats], Floats]
 ) -> Weights:
     """The tensors of a :class:`VectorSpace`, whose ``basis`` (m, components) follows from the centred kernel (m, m)."""
-    views = reference_views(graph, references, settings)
+    views = list(views_of(graph, references, settings, keep=True).values())
     kernel = replace(measured_landmarks(views, settings), sharpness=_SHARPNESS)
     every = np.arange(len(references))
     whole = kernel([rows.products(every, every) for rows in views], [rows.squared for rows in views], None)
@@ -102,13 +99,6 @@ def fit_space(
     arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
     arrays += [standard.mean, standard.deviation, components, own @ components]
     return dict(zip(SPACE, arrays, strict=True))
-
-
-def reference_views(
-    graph: Graph, references: Ragged, settings: DiffusionSettings, *, stored: bool = False
-) -> list[Rows]:
-    """The views of the references, from this process's cache if they are there."""
-    return list(views_of(graph, references, settings, keep=True, stored=stored).values())
 
 
 class VectorSpace:
@@ -124,7 +114,8 @@ class VectorSpace:
         self.references, self.standard = Ragged(nodes, offsets), Standard(mean, deviation)
         self.settings, self.width = spec.of(DiffusionSettings), spec.of(VectorSettings).width
         self.kernel = Reference(self.settings, with_mean, lengths, sharpness=_SHARPNESS)
-        self.graph, self.known = graph, reference_views(graph, self.references, self.settings, stored=stored)
+        self.graph = graph
+        self.known = list(views_of(graph, self.references, self.settings, keep=True, stored=stored).values())
 
     def __call__(self, nodes: Ragged) -> NDArray[np.float32]:
         """Vectors of subgraphs (n, width), in blocks that do not depend on memory; unneeded columns are 0."""
@@ -196,8 +187,7 @@ class Probe(ArrayNetwork):
 
     def solve(self, examples: Examples) -> None:
         rows = in_standard_units(examples.inputs.batch(examples.train).astype(np.float64))
-        settings = self.checkpoint.spec.of(DiffusionSettings)
-        weight, bias = fit_regression(rows, examples, settings, len(self.bias))
+        weight, bias = fit_regression(rows, examples, self.checkpoint.spec.of(DiffusionSettings), len(self.bias))
         self.arrays |= {"weight": in_standard_units(weight.T).T, "bias": bias.astype(np.float32)}
 
     def embed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -242,7 +232,7 @@ class UnsupervisedModel(ArrayModel):
         references = data.subgraphs.nodes.take(chosen)
         return fit_space(data.graph, references, recipe.of(DiffusionSettings), principal_components)
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> "VectorRows":
         return VectorRows(lambda: _space_of(checkpoint, graph)(nodes))
 
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
@@ -281,7 +271,7 @@ class UnsupervisedModel(ArrayModel):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
 
-class VectorRows(SubgraphRows):
+class VectorRows(Rows):
     """Vectors of subgraphs, computed when the first batch is asked for: a fit without labels asks for none."""
 
     def __init__(self, compute: Callable[[], NDArray[np.float32]]) -> None:

@@ -13,12 +13,10 @@ without labels, done once: with B_k the nodes within k hops of S, layer l change
     A m' = A m + A (m' - m),    m' - m being 0 outside of B_b
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -100,7 +98,7 @@ class GLASS(MessagePassing):
     def _pool(self, rows: Tensor, batch: NodeSetBatch) -> Tensor:
         return pool(rows, torch.arange(len(rows), device=rows.device), batch, self.pool)
 
-    def _correction(self, batch: NodeSetBatch) -> _Correction:
+    def _correction(self, batch: NodeSetBatch) -> "_Correction":
         """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
         arrays = (batch.nodes.offsets, batch.nodes.values)
         key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
@@ -144,7 +142,7 @@ class _Correction:
     size: int
 
     @classmethod
-    def of(cls, batch: NodeSetBatch, count: int) -> _Correction:
+    def of(cls, batch: NodeSetBatch, count: int) -> Self:
         graph, layers = batch.graph, list[_LayerPart]()
 
         def put(values: NDArray[Any]) -> Tensor:
@@ -199,8 +197,7 @@ class GLASSModel(MessagePassingModel):
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         yield from super().problems(checkpoint, graph)
-        nodes = checkpoint.weights["reference"].numpy()
-        if not is_sorted_below(nodes, graph.num_nodes):
+        if not is_sorted_below(checkpoint.weights["reference"].numpy(), graph.num_nodes):
             yield "its reference nodes are not in order, or not in the graph"
 
 
@@ -221,7 +218,7 @@ class Neighborhoods:
     hops: NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: Graph, subgraphs: Ragged, radius: int) -> Neighborhoods:
+    def of(cls, graph: Graph, subgraphs: Ragged, radius: int) -> Self:
         """The neighbourhoods of sorted node sets.
 
         Example:

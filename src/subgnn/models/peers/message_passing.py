@@ -15,8 +15,6 @@ and U is mixed in the same way. Beyond :data:`BLOCK` nodes, the arrays inside a 
 time, and are computed again for the gradient.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

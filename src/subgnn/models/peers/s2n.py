@@ -19,8 +19,6 @@ edges lead to it from the training subgraphs, which do not see it. The width of 
 embeddings.dim. A subgraph's degree, by which ``weighted`` divides, is the sum of its nodes' degrees.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -136,7 +134,7 @@ class Adjacency:
     own: Tensor
 
     @classmethod
-    def of(cls, edges: scipy.sparse.csr_array, own: Floats, device: torch.device) -> Adjacency:
+    def of(cls, edges: scipy.sparse.csr_array, own: Floats, device: torch.device) -> Self:
         counts = np.diff(edges.indptr)
         arrays = (
             edges.indptr[:-1].astype(np.int64),
@@ -147,12 +145,11 @@ class Adjacency:
         )
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
-    def normalised(self) -> Adjacency:
+    def normalised(self) -> Self:
         """D^-1/2 (A + I) D^-1/2: nodes without a self loop get one of weight 1, degrees are sums of weights."""
         own = torch.where(self.own > 0, self.own, 1.0)
         root = own.index_add(0, self.targets, self.weights).rsqrt()
-        weights = root[self.targets] * self.weights * root[self.sources]
-        return replace(self, weights=weights, own=own * root * root)
+        return replace(self, weights=root[self.targets] * self.weights * root[self.sources], own=own * root * root)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         summed = functional.embedding_bag(self.sources, x, self.starts, mode="sum", per_sample_weights=self.weights)
@@ -214,7 +211,7 @@ class S2N(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in outer if settings.batch_norm)
         self.linear = nn.Linear(width, spec.num_outputs)
 
-    def embed(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+    def embed(self, batch: tuple["JoinedSubgraphs", NDArray[np.int64]]) -> Tensor:
         source, rows = batch
         (members, graph), places = source.in_training(rows) if self.training else source.in_prediction(rows)
         x = torch.cat([self._sum_nodes(nodes) for nodes in members])
@@ -229,7 +226,7 @@ class S2N(nn.Module):
             h = torch.relu(self.norms[i](out) if self.norms else out)
         return (x + h if self.layers else x)[places]
 
-    def forward(self, batch: tuple[JoinedSubgraphs, NDArray[np.int64]]) -> Tensor:
+    def forward(self, batch: tuple["JoinedSubgraphs", NDArray[np.int64]]) -> Tensor:
         return cast(Tensor, self.linear(self._drop(self.embed(batch))))
 
     def _sum_nodes(self, batch: NodeBatch) -> Tensor:
@@ -268,8 +265,7 @@ class S2NModel(NodePooling):
     ) -> Weights:
         if not (constant := settings.of(S2NSettings).constant):
             return super().table(settings, nodes, num_nodes, seed, vectors)
-        table = torch.full((len(nodes), settings.embeddings.dim), constant)
-        return {"nodes": torch.from_numpy(nodes), "table": table}
+        return {"nodes": torch.from_numpy(nodes), "table": torch.full((len(nodes), settings.embeddings.dim), constant)}
 
     def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:
         standard = standard_of(graph, train)
@@ -288,7 +284,7 @@ class S2NModel(NodePooling):
         train, _ = moved_landmarks({"nodes": weights["train_nodes"], "offsets": weights["train_offsets"]}, match)
         return replace(found, weights=found.weights | self._joined(match.graph, train, settings))
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> "JoinedSubgraphs":
         return JoinedSubgraphs(self, checkpoint, graph, nodes)
 
     def members(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSets:
@@ -361,7 +357,7 @@ class JoinedSubgraphs(HostSource):
         self._of_training = None
         return super().to(device)
 
-    def batch(self, rows: NDArray[np.int64]) -> tuple[JoinedSubgraphs, NDArray[np.int64]]:
+    def batch(self, rows: NDArray[np.int64]) -> tuple[Self, NDArray[np.int64]]:
         return self, rows
 
     def in_training(self, rows: NDArray[np.int64]) -> tuple[Joined, Tensor]:
@@ -378,5 +374,4 @@ class JoinedSubgraphs(HostSource):
         own = np.concatenate([self.train_own, self.own[rows]])
         adjacency = Adjacency.of(scipy.sparse.csr_array(blocks), own, self.device)
         (train, _), _ = self.in_training(rows)
-        joined = [*train, self.members.to(self.device).batch(rows)]
-        return (joined, adjacency), slice(len(self.train_own), None)
+        return ([*train, self.members.to(self.device).batch(rows)], adjacency), slice(len(self.train_own), None)

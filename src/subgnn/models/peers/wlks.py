@@ -19,8 +19,6 @@ loss of three folds of the training split, each scored by machines fitted to the
 their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted by a linear machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -142,8 +140,7 @@ class WLKS(ArrayNetwork):
         spec, given = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.of(WLKSSettings), spec.seed
         self.task, self.outputs = spec.task, spec.num_outputs
-        by_pairs = task_of(spec.task).one_class
-        machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
+        machines = self.outputs * (self.outputs - 1) // 2 if task_of(spec.task).one_class else self.outputs
         last, a = self.settings.rounds[-1], self.settings.mix[-1]
         rounds = range(1 if self.settings.cumulative else last, last + 1)
         self.parts = {f"{kind}_{i}": part for kind, part in (("graph", a), ("subgraph", 1 - a)) if part for i in rounds}
@@ -158,7 +155,7 @@ class WLKS(ArrayNetwork):
         self.arrays["bias"] = np.zeros(machines, np.float32)
         self.arrays["scale"] = np.ones(self.outputs if task_of(spec.task).several else 1, np.float32)
 
-    def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
+    def features(self, batch: dict[str, "Histogram"]) -> list[scipy.sparse.csr_array]:
         """Histograms whose products sum to the kernel: each part times the root of its weight."""
         found = []
         for name, share in self.parts.items():
@@ -206,14 +203,13 @@ class WLKS(ArrayNetwork):
         parts = [(scores[:, [i]], targets[:, i]) for i in range(self.outputs)] if several else [(scores, targets)]
         return np.array([_best_factor(*part) for part in parts], np.float32)
 
-    def embed(self, batch: dict[str, Histogram]) -> NDArray[np.float32]:
+    def embed(self, batch: dict[str, "Histogram"]) -> NDArray[np.float32]:
         weights = (self.arrays[f"weight_{name}"] for name in self.parts)
         parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
         return np.asarray(np.asarray(sum(parts), np.float32) + self.bias)
 
-    def forward(self, batch: dict[str, Histogram]) -> NDArray[np.float32]:
-        scores = machine_scores(self.embed(batch), self.task, self.outputs)
-        return np.asarray(scores.astype(np.float32) * self.scale)
+    def forward(self, batch: dict[str, "Histogram"]) -> NDArray[np.float32]:
+        return np.asarray(machine_scores(self.embed(batch), self.task, self.outputs).astype(np.float32) * self.scale)
 
 
 class WLKSModel(ArrayModel):
@@ -250,7 +246,7 @@ class WLKSModel(ArrayModel):
                 found[f"subgraph_columns_{i}"] = np.unique(colours)
         return found
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> "Histograms":
         """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
         known = {name: array for name, array in checkpoint.weights.items() if name.startswith(_OF_START)}
         rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))

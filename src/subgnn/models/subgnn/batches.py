@@ -7,8 +7,6 @@ own, each once. Frozen vectors come with the batch, and learned ones are looked 
 costs what its batch holds, and prepared arrays may stay in a file, of which a batch reads the rows it needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -55,7 +53,7 @@ class Beside:
     known: Any = None
     scores: Any = None
 
-    def pick(self, components: Any, rows: Any) -> Beside:
+    def pick(self, components: Any, rows: Any) -> "Beside":
         """Those of some components, and of the subgraphs that have them."""
         pairs = (self.component_stats, components), (self.subgraph_stats, rows), (self.known, components)
         return Beside(*(None if one is None else one[places] for one, places in (*pairs, (self.scores, rows))))
@@ -87,7 +85,7 @@ class Batch:
     vectors: Tensor | None = None
     features: Tensor | None = None
 
-    def to(self, device: torch.device | str) -> Batch:
+    def to(self, device: torch.device | str) -> Self:
         return each_array(lambda tensor: tensor.to(device), self)
 
 
@@ -135,11 +133,9 @@ def make_batch(
 
 
 class Inputs:
-    """All prepared subgraphs as tensors; :meth:`batch` picks some.
+    """All prepared subgraphs as tensors, of which :meth:`batch` picks some.
 
-    Args:
-        prepared: what :func:`~subgnn.prepare.measure.prepare` or ``extend`` gave.
-        table: the nodes that have an embedding, sorted; all that are touched must be among them.
+    ``table`` has the nodes with an embedding, sorted; all that are touched must be among them.
     """
 
     def __init__(self, prepared: Prepared, table: NDArray[np.int32], beside: Beside | None = None) -> None:
@@ -170,7 +166,7 @@ class Inputs:
     def device(self) -> torch.device:
         return self.whole.nodes.device
 
-    def to(self, device: torch.device | str) -> Inputs:
+    def to(self, device: torch.device | str) -> Self:
         if self.device != torch.device(device):
             self._hold(self.whole.to(device))
         return self
@@ -178,7 +174,7 @@ class Inputs:
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         return self.pick(self.positions(rows).to(self.device))
 
-    def positions(self, rows: NDArray[np.int64], shape: PaddedShape | None = None) -> BatchPositions:
+    def positions(self, rows: NDArray[np.int64], shape: PaddedShape | None = None) -> "BatchPositions":
         """Positions of the chosen subgraphs, filled up to a fixed shape if one is given."""
         chosen = self.components.take(rows)
         members = self.members.take(chosen.values)
@@ -194,7 +190,7 @@ class Inputs:
         lengths = tuple(len(part) for part in parts)
         return BatchPositions(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(shape is not None))
 
-    def pick(self, positions: BatchPositions) -> Batch:
+    def pick(self, positions: "BatchPositions") -> Batch:
         """A batch as tensors, without waiting for the device; shapes follow from those of the positions alone."""
         whole, (rows, components, owner, places, starts) = self.whole, positions.tensors
         return Batch(
@@ -274,10 +270,10 @@ class BatchPositions:
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(torch.split(self.joined, list(self.lengths)))
 
-    def to(self, device: torch.device) -> BatchPositions:
+    def to(self, device: torch.device) -> "BatchPositions":
         return self if device.type == "cpu" else BatchPositions(self._pinned().to(device), self.lengths, self.spare)
 
-    def overwrite(self, other: BatchPositions) -> None:
+    def overwrite(self, other: "BatchPositions") -> None:
         """Put positions of the same shapes, on the host, in place of these."""
         self.joined.copy_(other._pinned(), non_blocking=True)
 

@@ -7,8 +7,6 @@ training subgraphs touch, never the memory at hand. Large tables of frozen rando
 function of node and seed, drawn when a batch needs it, or kept if memory allows, which gives the same numbers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -127,9 +125,6 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
     """The network of a checkpoint over a table of nodes; a fresh one if the checkpoint has no weights yet.
 
     Nodes that the checkpoint has no vector for get the one they would have started from.
-
-    Args:
-        vectors: embeddings of all nodes (N, d), unless they are random.
     """
     spec, weights, standards = checkpoint.spec, checkpoint.weights, checkpoint.spec.standards
     whole, rows, features = table.access == "whole", None, None

@@ -4,8 +4,6 @@ Prediction measures subgraphs, and builds networks and their inputs, in one pipe
 is whole or batches carry its rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -62,13 +60,9 @@ NETWORK_BATCH = 1024
 
 
 class OpenNetwork:
-    """A network of a checkpoint, over a table of nodes and ready to predict.
+    """The network of a checkpoint, over a table of nodes and ready to predict.
 
     Where the table is whole, the vectors of nodes (T, d) and anchors are computed once.
-
-    Args:
-        checkpoint: of one network.
-        vectors: embeddings of all nodes (N, d), unless they are random.
     """
 
     @torch.no_grad()

@@ -13,8 +13,6 @@ embedding bag (own anchors), and q . m_ci is gamma_ci (q . a_i). The paper reads
 and the property-aware output off the others. AGG_C over subchannels and AGG_L over layers lay vectors side by side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -62,13 +60,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class SubchannelLayer(nn.Module):
-    """Messages from anchors to components, for one subchannel and layer.
-
-    Args:
-        dim: d.
-        state: whether the state h is computed; if not, z is.
-        norm: whether the state h is normalised.
-    """
+    """Messages from anchors to components, for one subchannel and layer; with ``state`` it gives h, without z."""
 
     def __init__(self, dim: int, *, state: bool, norm: bool = False) -> None:
         super().__init__()

@@ -5,8 +5,6 @@
 z^(l)_c is what a layer of a subchannel gives (:mod:`subgnn.models.subgnn.layer`). :meth:`SubGNN.forward` computes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -101,8 +99,7 @@ class SubGNN(nn.Module):
         # Not stored in checkpoints: the graph has them.
         self.register_buffer("features", features, persistent=False)
         num_features = num_features if features is None else features.shape[1]
-        bias = embeddings.features == "instead"
-        self.feature_map = nn.Linear(num_features, dim, bias=bias) if num_features else None
+        self.feature_map = nn.Linear(num_features, dim, bias=embeddings.features == "instead") if num_features else None
         # Row 0 is unused: it stands for components without a vector of their own.
         self.component_states = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
         self.anchors = AnchorPlaces(shared, table_nodes)

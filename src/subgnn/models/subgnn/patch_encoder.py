@@ -7,8 +7,6 @@ step t of all walks that have one stand together. On a CPU, in single precision,
 (:mod:`subgnn.kernels.lstm`). On a GPU, kernels of our own or cuDNN do, in a way that a CUDA graph can capture.
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -289,5 +287,5 @@ class _Lookup(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         walks, grad = ctx.walks, grads[0]
-        by_node = _sum_by_node(grad, walks)
-        return grad.new_zeros(ctx.count, grad.shape[1]).index_copy_(0, walks.nodes, by_node), None
+        of_table = grad.new_zeros(ctx.count, grad.shape[1])
+        return of_table.index_copy_(0, walks.nodes, _sum_by_node(grad, walks)), None
