@@ -248,7 +248,6 @@ def _unpack(packed: bytes, values: Sequence[Any]) -> Any:
 
 
 def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
-    """Run one job in a worker."""
     with one_thread(), memory_limit(memory):
         return attempt(function, _unpack(packed, values))
 

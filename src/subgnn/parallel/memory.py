@@ -22,8 +22,7 @@ def parse_size(text: str, where: str, *, hint: str = "") -> int:
     found = _SIZE.fullmatch(text)
     if found is None:
         accepted = "accepted: a number with KB, MB, GB or TB, such as 5GB"
-        what = f"{excerpt(text)} is not a size"
-        raise UserError(what, where=where, hint=f"{accepted}; {hint}" if hint else accepted)
+        raise UserError(f"{excerpt(text)} is not a size", where=where, hint=f"{accepted}; {hint}" if hint else accepted)
     return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
 
 

@@ -158,8 +158,7 @@ class CrossValidation:
         chosen = 0
         if task_of(subgraphs.task).one_class:
             labels = np.asarray(subgraphs.targets)
-            left = [len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]
-            chosen = int(np.argmax(left))
+            chosen = int(np.argmax([len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]))
         splits[train[parts == chosen]] = VAL
         return splits
 

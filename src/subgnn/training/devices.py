@@ -179,7 +179,6 @@ class GlobalDropout(nn.Dropout):
     share: Share | None = None
 
     def forward(self, input: Tensor) -> Tensor:
-        """Shapes: (rows of the share, width), both."""
         if not self.training or self.share is None or self.share.whole:
             return super().forward(input)
         mask = functional.dropout(input.new_ones(self.share.total, *input.shape[1:]), self.p)
@@ -192,7 +191,6 @@ class GlobalBatchNorm(BatchNorm):
     share: Share | None = None
 
     def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
-        """Shapes: (rows of the share, width), both."""
         self.total = None if self.share is None or self.share.whole else _SumOverRanks.apply
         return super().forward(h, present)
 

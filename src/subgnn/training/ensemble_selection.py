@@ -73,8 +73,7 @@ class OutOfFold:
         """The score of predictions (repeats, n, outputs), as the mean over repeats; NaN becomes 0."""
         if self.metric not in RANKING and recall_count(self.metric) is None:
             return self.terms(predictions).score
-        found = [ranking_metric(self.metric, one, self.targets) for one in predictions]
-        return float(np.nan_to_num(np.mean(found)))
+        return float(np.nan_to_num(np.mean([ranking_metric(self.metric, one, self.targets) for one in predictions])))
 
     def terms(self, predictions: Array) -> ScoreTerms:
         """The terms of micro-F1, above the best common threshold of several labels, or of R^2: the mean of repeats."""
@@ -116,8 +115,7 @@ def simplest(given: OutOfFold) -> Array:
 
 def best(given: OutOfFold) -> Array:
     """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
-    task = task_of(given.task)
-    merits = [(given.score(one), -task.log_loss(one, given.targets)) for one in given.predictions]
+    merits = [(given.score(one), -task_of(given.task).log_loss(one, given.targets)) for one in given.predictions]
     return _only(merits.index(max(merits)), len(merits))
 
 
@@ -248,8 +246,7 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
             slope = ((np.exp(logs) - y) * logits).sum() / repeats + 2 * log_scale
             return float(-(y * logs).sum() / repeats + log_scale[0] ** 2) / len(y), slope / len(y)
 
-        found = minimise_in_box(loss, [0.0], [(-_WIDEST, _WIDEST)])
-        return Calibration(np.exp(found), np.zeros(1), np.empty(0))
+        return Calibration(np.exp(minimise_in_box(loss, [0.0], [(-_WIDEST, _WIDEST)])), np.zeros(1), np.empty(0))
     pairs = [_platt(outputs[:, :, label], targets[:, label]) for label in range(targets.shape[1])]
     scale, offset = (np.array(column) for column in zip(*pairs, strict=True))
     threshold = kind.best_threshold(scipy.special.expit(scale * outputs + offset), targets)

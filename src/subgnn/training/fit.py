@@ -148,11 +148,10 @@ def fit(
             (first, *_), examples = set_up(data, chosen.recipe, join=True)
             chosen = _solved(first, examples)
     ended = time.monotonic()
-    rows = {split: dataset.subgraphs.indices(split) for split in outputs}
     judged = {
-        split: judged_outputs(chosen.network, examples, some, recipe.training.batch_size)[0].float().cpu().numpy()
-        for split, some in rows.items()
-        if len(some)
+        split: judged_outputs(chosen.network, examples, rows, recipe.training.batch_size)[0].float().cpu().numpy()
+        for split in outputs
+        if len(rows := dataset.subgraphs.indices(split))
     }
     started_from = "" if vectors is None else vectors_hash(vectors)
     return FitResult(
@@ -317,8 +316,7 @@ def score_fields(
         intervals[split] = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
         truth = np.concatenate([targets.numpy()] * len(outputs))
         errors[split] = calibration_error(task, np.concatenate(list(task.scores(outputs))), truth)
-    error = errors.get("test", errors["val"])
-    return {"test": {}, **scores, "intervals": intervals, "calibration_error": error}
+    return {"test": {}, **scores, "intervals": intervals, "calibration_error": errors.get("test", errors["val"])}
 
 
 _WHERE = "train"

@@ -100,8 +100,7 @@ class _Common:
     @contextmanager
     def opened(self) -> Iterator[Dataset]:
         """The dataset with its graph, in whichever process this is, until the end of the block."""
-        folder = self.folder if self.folder is not None and self.folder.is_dir() else None
-        with share_views(folder):
+        with share_views(self.folder if self.folder is not None and self.folder.is_dir() else None):
             yield Dataset(self.name, self.graph.get(), self.subgraphs)
 
 

@@ -102,8 +102,7 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
         >>> print(*signal_of([JudgedModel("bag", "nodes")], given).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); always predicting the most frequent class ...
     """
-    found = zip(models, given.predictions, strict=True)
-    scored = [_Scored(model.name, one, given.score(one)) for model, one in found]
+    scored = [_Scored(model.name, one, given.score(one)) for model, one in zip(models, given.predictions, strict=True)]
     groups = {view: [scored[i] for i, model in enumerate(models) if model.sees == view] for view in _VIEWS}
     sizes = {view: len(group) for view, group in groups.items()}
     # Each is compared with the guess twice: by the metric, and by likelihood.

@@ -157,8 +157,7 @@ def _rate(settings: TrainingSettings, progress: Progress) -> float:
 def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch: int) -> float:
     examples = fitting.examples
     torch.manual_seed(stream_key(fitting.seed, f"dropout/{epoch}"))
-    shown = np.tile(examples.train, fitting.settings.repeats)
-    order = stream(fitting.seed, f"batches/{epoch}").permutation(shown)
+    order = stream(fitting.seed, f"batches/{epoch}").permutation(np.tile(examples.train, fitting.settings.repeats))
     model.train()
     total = torch.zeros((), device=examples.targets.device)
     for rows in batches(order, fitting.batch_size):

@@ -183,7 +183,6 @@ class RunOptions(TrainOptions):
 
     @property
     def fitted_to(self) -> tuple[str, ...]:
-        """The splits that the model learns from."""
         both = self.recipe.is_portfolio and self.recipe.auto.fit_on != "train"
         return ("train", "val") if both else ("train",)
 

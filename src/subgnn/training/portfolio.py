@@ -37,12 +37,8 @@ from subgnn.training.fits import Entry
 
 CANDIDATES = "candidates"
 """The folder of a run with the out-of-fold predictions of each candidate."""
-_FORMAT = Format(
-    name="subgnn-candidate",
-    noun="file of out-of-fold predictions",
-    make="subgnn train writes them",
-    again="remove it, and finish the run with subgnn train --resume",
-)
+_AGAIN = "remove it, and finish the run with subgnn train --resume"
+_FORMAT = Format("subgnn-candidate", "file of out-of-fold predictions", "subgnn train writes them", _AGAIN)
 Floats = NDArray[np.float64]
 _ENOUGH, _MOST_REPEATS = 1000, 4
 SHARES, _QUARTERS = (0.25, 0.5), 4

@@ -88,7 +88,6 @@ class _Ensemble:
 
     @property
     def members(self) -> list[tuple[Entry, float]]:
-        """The candidates of weight above 0."""
         return [(row, float(w)) for row, w in zip(self.rows, self.choice.weights, strict=True) if w > 0]
 
     def only(self, names: Sequence[str]) -> Self:

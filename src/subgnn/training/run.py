@@ -39,10 +39,7 @@ from subgnn.training.portfolio_run import train_portfolio
 
 SECONDS_BETWEEN_SAVES = 10.0
 PROGRESS = Format(
-    name="subgnn-progress",
-    noun="saved progress",
-    make="an interrupted run leaves one",
-    again="remove the file to start from the beginning",
+    "subgnn-progress", "saved progress", "an interrupted run leaves one", "remove the file to start from the beginning"
 )
 Record = dict[str, Any]
 
@@ -195,8 +192,7 @@ def _completed(found: FitResult, dataset: Dataset, options: RunOptions) -> Check
             positive=task.positive(targets[train]),
             chosen_on="validation",
         )
-    predicted = task.scores(outputs, spec.standards.get("target"))
-    held_out = HeldOutScores.of(predicted[None], truth, spec.task)
+    held_out = HeldOutScores.of(task.scores(outputs, spec.standards.get("target"))[None], truth, spec.task)
     novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(train), options.seed)
     return replace(found.checkpoint, spec=replace(spec, decision=decision, held_out=held_out, novelty=novelty))
 

@@ -146,8 +146,7 @@ class Search:
             if not entry.dropped:
                 self._judge_network(entry)
         judged = [entry for entry in simple if entry.predictions is not None]
-        most = max((entry.repeats for entry in judged), default=1)
-        for repeat in range(1, most):
+        for repeat in range(1, max((entry.repeats for entry in judged), default=1)):
             some = [entry for entry in judged if repeat < entry.repeats]
             self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
         for entry in self._open():
@@ -211,9 +210,8 @@ class Search:
         """Fit candidates to folds; with ``while_time``, as long as there is time for all folds of these candidates."""
         by_name = {entry.name: entry for entry, _, _ in wanted}
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
-        # One that takes more than this could not be finished on all folds.
-        longest = self.budget.seconds / 2
-        for job, found in self.fits.fit(jobs, seconds=longest):
+        # One that takes more than half of the time could not be finished on all folds.
+        for job, found in self.fits.fit(jobs, seconds=self.budget.seconds / 2):
             self._receive(by_name[job.name], job, found)
             self._show()
             if not self._has_time(while_time):
@@ -245,8 +243,8 @@ class Search:
             entry.dropped, entry.predictions = "failed: a prediction is not a finite number", None
             return
         entry.predictions = found
-        rows = self.fits.pool.rows[self.fits.pool.judged]
-        save_candidate(entry, self._keys[entry.name], rows, self.options.out)
+        pool = self.fits.pool
+        save_candidate(entry, self._keys[entry.name], pool.rows[pool.judged], self.options.out)
 
     def predicted(self, entry: Entry, count: int, repeat: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The judged subgraphs of the first folds, by their places, and what a candidate predicts for them."""
@@ -299,9 +297,8 @@ class Search:
     def _frequencies(self) -> NDArray[np.float64]:
         """The frequencies of classes or labels, or the mean (outputs,)."""
         subgraphs = self.pool.subgraphs
-        outputs = max(1, subgraphs.num_classes)
-        indicators = task_of(subgraphs.task).indicators(np.asarray(subgraphs.targets), outputs)
-        return np.asarray(indicators.mean(axis=0))
+        targets, outputs = np.asarray(subgraphs.targets), max(1, subgraphs.num_classes)
+        return np.asarray(task_of(subgraphs.task).indicators(targets, outputs).mean(axis=0))
 
     def constant(self) -> Entry:
         row, guess = Entry(CONSTANT, find_recipe(CONSTANT)), self._frequencies()

@@ -48,7 +48,6 @@ class Steps:
         self.of_batch = [one for one in model.modules() if isinstance(one, (GlobalDropout, GlobalBatchNorm))]
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
-        """Train on the chosen subgraphs, divided among the ranks."""
         fabric, examples = self.fitting.fabric, self.fitting.examples
         share = share_of(len(rows), fabric.global_rank, fabric.world_size)
         for module in self.of_batch:
