@@ -1,6 +1,5 @@
 """Fit a run's chosen models again on a graph that has grown, with old and new labels; nothing is searched."""
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from subgnn.inference.open import open_run, renumbered, score
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import parse_recipe, portfolio, setting_text
 from subgnn.models.spec import ModelSpec
-from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 from subgnn.result import RunResult, UpdatedFrom, read_result
 from subgnn.task import task_of
@@ -43,7 +41,6 @@ def update_run(
     reading: ReadOptions = ReadOptions(),
     device: str = "auto",
     callbacks: Callbacks = NO_CALLBACKS,
-    on_note: Callable[[str], None] = ignore,
 ) -> RunResult:
     """Fit a run again on a grown graph, into a folder with a copy of the data, and compare held-out scores."""
     if run.is_file():
@@ -51,7 +48,7 @@ def update_run(
     before, own, checkpoint = read_result(run), read_trained_on(run), load_checkpoint(run / CHECKPOINT)
     new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
     match = NodeMatch.of(own, new)
-    on_note(match.line)
+    reading.on_note(match.line)
     known = match.subgraphs(own.subgraphs)
     if subgraphs is not None:
         # Two classes may become more, and few of the new subgraphs need not have both.
@@ -59,25 +56,16 @@ def update_run(
         more, _ = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
         if more.splits is None:
             more = replace(more, splits=np.full(len(more), TRAIN, np.int8))
-        on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
+        reading.on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
         known = joined(known, more)
     for note in match.notes:
-        on_note(note)
+        reading.on_note(note)
     members = {name: part.spec for name, part in checkpoint.parts.items()}
     recipe = settled(read_run_recipe(run), checkpoint.spec, members)
     dataset = Dataset(own.name, new, known)
-    found = train(
-        dataset,
-        recipe,
-        out,
-        keep_data=True,
-        callbacks=callbacks,
-        report=False,
-        seed=before.seed,
-        device=device,
-        allow_look_ahead=before.look_ahead,
-        as_of="subgraph" if before.as_of else "now" if before.look_ahead else None,
-    )
+    as_of = "subgraph" if before.as_of else "now" if before.look_ahead else None
+    how: dict[str, Any] = {"seed": before.seed, "allow_look_ahead": before.look_ahead, "as_of": as_of, "device": device}
+    found = train(dataset, recipe, out, keep_data=True, callbacks=callbacks, report=False, **how)
     found = replace(found, updated_from=_compared(run, before, match, known, new, out))
     found.save(out)
     write_run_page(dataset, out, None)

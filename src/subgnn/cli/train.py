@@ -105,7 +105,14 @@ def train_run(
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
-    refuse_threshold(options, result)
+    report = result.threshold
+    if options.threshold is not None and report is not None and not any(one.reached for one in report.labels):
+        from subgnn.metrics.thresholds import threshold_notes
+
+        notes = threshold_notes(report)
+        more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
+        hint = f"{result.run} is finished and predicts with 0.5; ask for less to use another threshold"
+        raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)
 
 
 def update_trained_run(
@@ -143,16 +150,8 @@ def update_trained_run(
     reading = ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append)
     recipe = Recipe() if run.is_file() else read_run_recipe(run)  # an exported run is refused below
     with progress_bar(recipe.training.epochs, recipe.pretrain.epochs, quiet=json) as bar:
-        result = update_run(
-            run,
-            graph,
-            out,
-            subgraphs=subgraphs,
-            reading=reading,
-            device=device,
-            callbacks=bar.callbacks(),
-            on_note=notes.append,
-        )
+        callbacks = bar.callbacks()
+        result = update_run(run, graph, out, subgraphs=subgraphs, reading=reading, device=device, callbacks=callbacks)
     print_json(result.to_json() | {"notes": notes})
     print_notes(notes)
     print_result(result)
@@ -213,16 +212,3 @@ def _print_scores(title: str, what: str, scores: Mapping[str, Mapping[str, float
 
     rows = [(name, *(metric_text(m, some.get(m, math.nan)) for m in metrics)) for name, some in scores.items()]
     print_table(title, (what, *(m.replace("_", "-") for m in metrics)), rows)
-
-
-def refuse_threshold(options: TrainOptions, result: RunResult) -> None:
-    """End with an error if the aim that the command states is reached for no label; the run is finished."""
-    from subgnn.metrics.thresholds import threshold_notes
-
-    report = result.threshold
-    if options.threshold is None or report is None or any(one.reached for one in report.labels):
-        return
-    notes = threshold_notes(report)
-    more = f", and {len(notes) - 1} more labels" if len(notes) > 1 else ""
-    hint = f"{result.run} is finished and predicts with 0.5; ask for less to use another threshold"
-    raise UserError(f"{notes[0]}{more}", where="--threshold", hint=hint)
