@@ -1,5 +1,7 @@
 """The model that ranks nodes: what it learns, what it stores, and what it answers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -170,7 +172,7 @@ def test_the_model_is_stored_and_a_damaged_file_is_replaced(tmp_path, monkeypatc
 )
 def test_wrong_arrays_are_refused(arrays):
     with pytest.raises(DataError, match="not those of a completion model"):
-        Ranker.from_arrays(arrays, "it")
+        Ranker.read(SimpleNamespace(arrays=arrays, where="it"))
 
 
 def test_known_subgraphs_of_one_node_are_refused():

@@ -177,15 +177,15 @@ def search_subgraphs(
     ...
     """
     options.check(run, out, json_on_stdout=True)
-    from subgnn.inference.search import SearchOptions, open_search, search_json, search_table
+    from subgnn.inference.search import SearchOptions, open_search, search, search_table
 
     files = options.files(out)
     form = files.output_format(default="tsv") or "tsv"
     searching = SearchOptions(top, include_test, by)
     known, query = open_search(run, files, searching)
     if options.json and out == STANDARD_STREAM:
-        found = {"run": str(run), "by": by, "results": search_json(known, query, searching)}
-        print_json(found | {"notes": options.notes})
+        results = [query.about(row) | {"nearest": hits} for row, hits in search(known, query, searching)]
+        print_json({"run": str(run), "by": by, "results": results, "notes": options.notes})
         return
     files.write(form, search_table(known, query, searching))
     options.report(run, out, f"nearest known subgraphs for {len(query):,} subgraphs", num_subgraphs=len(query))
@@ -217,14 +217,9 @@ def explain_subgraphs(
     from subgnn.reports.drawing import PictureFiles
 
     pictures = None if draw is None else PictureFiles(draw, options.force)
-    query = write_explanations(
-        run,
-        options.files(out),
-        on_explained=None if pictures is None else pictures.write,
-        record=record,
-        max_nodes=max_nodes,
-        max_anchors=max_anchors,
-    )
+    draws = None if pictures is None else pictures.write
+    limits = {"max_nodes": max_nodes, "max_anchors": max_anchors}
+    query = write_explanations(run, options.files(out), on_explained=draws, record=record, **limits)
     if pictures is not None:
         options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
     count = len(query)

@@ -29,6 +29,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     """Both tables as one mapping; the keys are those of ``subgnn data describe --json``."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     shape = shapes(*graph.csr, subgraphs.nodes)
+    spreads = {name: _spread(getattr(shape, name)) for name in ("nodes", "density", "cut_ratio")}
     components = induced_components(*graph.csr, subgraphs.nodes)
     splits = {} if subgraphs.splits is None else {split: len(subgraphs.indices(split)) for split in SPLITS}
     optional: dict[str, Any] = {}  # edges by type, and the first and last time of edges and of subgraphs
@@ -63,12 +64,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "task": subgraphs.task,
         "label_counts": subgraphs.label_counts(),
         "splits": splits,
-        "subgraphs": {
-            "nodes": _spread(shape.nodes),
-            "density": _spread(shape.density),
-            "cut_ratio": _spread(shape.cut_ratio),
-            "components": _spread(components.counts),
-        },
+        "subgraphs": spreads | {"components": _spread(components.counts)},
         "notes": notes,
     }
 

@@ -53,7 +53,7 @@ from subgnn.inference.open import OpenedRun
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.ragged import Ragged, runs
 from subgnn.rng import stream
-from subgnn.storage.arrays import Format
+from subgnn.storage.arrays import ArrayFile, Format
 from subgnn.storage.cache import cache_path, cached
 from subgnn.storage.files import json_digest
 from subgnn.storage.tables import Column
@@ -77,9 +77,7 @@ _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
 _OWN = [Column("rank", int), Column("node"), Column("probability", float), Column("neighbours", int), Column("reason")]
 _OWN += [Column(name, float) for name in GROUPS]
-_FORMAT = Format(
-    name="subgnn-completion", noun="file of a completion model", make="subgnn complete writes one", again="remove it"
-)
+_FORMAT = Format("subgnn-completion", "file of a completion model", "subgnn complete writes one", "remove it")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,11 +199,11 @@ class Ranker:
         return {"weights": self.weights, "means": self.means, "bias": np.array([self.bias])}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Any], where: str) -> Self:
-        shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
+    def read(cls, file: ArrayFile) -> Self:
+        shapes, arrays = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}, file.arrays
         numbers = all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values())
         if not numbers or {name: array.shape for name, array in arrays.items()} != shapes:
-            raise DataError("its arrays are not those of a completion model", where=where, hint=_FORMAT.again)
+            raise DataError("its arrays are not those of a completion model", where=file.where, hint=_FORMAT.again)
         return cls(arrays["weights"].copy(), arrays["means"].copy(), float(arrays["bias"][0]))
 
 
@@ -238,12 +236,9 @@ class Completer:
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
+        path = cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed]))
         ranker = cached(
-            cache_path("completion", json_digest([graph.content_hash, known.digest, groups.tolist(), seed])),
-            _FORMAT,
-            compute=lambda: _fit(features, groups, seed),
-            arrays=Ranker.arrays,
-            read=lambda file: Ranker.from_arrays(file.arrays, file.where),
+            path, _FORMAT, compute=lambda: _fit(features, groups, seed), arrays=Ranker.arrays, read=Ranker.read
         )
         return cls(features, ranker)
 

@@ -108,15 +108,8 @@ def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterat
     anchors = model.anchor_vectors(nodes)
     for i in range(len(inputs)):
         batch = inputs.batch(np.array([i]))
-        yield SubgraphInputs(
-            model=model,
-            batch=batch,
-            prepared=prepared,
-            rows=inputs.components[i],
-            initial=model.component_vectors(batch, nodes),
-            gammas=model.similarities(batch, nodes.dtype),
-            anchors=anchors,
-        )
+        rows, initial = inputs.components[i], model.component_vectors(batch, nodes)
+        yield SubgraphInputs(model, batch, prepared, rows, initial, model.similarities(batch, nodes.dtype), anchors)
 
 
 class Masking:
@@ -149,16 +142,10 @@ class Masking:
         for anchor, numbers in zip(self._anchors, each, strict=True):
             # Learned similarities differ between networks.
             similar = [one.gammas[anchor.layer][anchor.channel][anchor.positions] for one in self._inputs]
-            contribution = AnchorContribution(
-                channel=self._predictor.spec.channels[anchor.channel].name,
-                layer=anchor.layer,
-                slot=int(anchor.positions[1].min()),
-                nodes=anchor.nodes,
-                names=names_of(self._predictor.graph, anchor.nodes),
-                similarity=float(torch.stack(similar).mean(dim=0).max()),
-                **numbers,
-            )
-            found.append(contribution)
+            similarity, slot = float(torch.stack(similar).mean(dim=0).max()), int(anchor.positions[1].min())
+            nodes = anchor.nodes, names_of(self._predictor.graph, anchor.nodes)
+            channel = self._predictor.spec.channels[anchor.channel].name
+            found.append(AnchorContribution(channel, anchor.layer, slot, *nodes, similarity, **numbers))
         ranked = slice(None) if leading is None else slice(leading, leading + 1)
         found.sort(key=lambda anchor: max(map(abs, anchor.contributions[ranked])), reverse=True)
         return tuple(found[: self._max_anchors])

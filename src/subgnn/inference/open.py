@@ -38,23 +38,11 @@ from subgnn.ragged import Ragged
 from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import task_of
+from subgnn.training import run_dir
 from subgnn.training.options import RunOptions
-from subgnn.training.run_dir import (
-    CHECKPOINT,
-    as_trained,
-    check_subgraphs,
-    dataset_path,
-    read_trained_on,
-    result_fields,
-)
 from subgnn.versions import versions
 
-EXPORT = Format(
-    name="subgnn-export",
-    noun="exported run",
-    make="make one with subgnn export RUN --out FILE",
-    again="export the run again",
-)
+EXPORT = Format("subgnn-export", "exported run", "make one with subgnn export RUN --out FILE", "export the run again")
 _NOUN = "the exported run"
 _PART = re.compile(r"(checkpoint|graph|matchable)\..*|vectors(\.\d+)?|reference|subgraphs")
 
@@ -87,7 +75,7 @@ class OpenedRun:
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         if self.trained_with is not None:
-            check_subgraphs(self.trained_with(), self.subgraphs, where, hint)
+            run_dir.check_subgraphs(self.trained_with(), self.subgraphs, where, hint)
         return self.subgraphs.take(self.subgraphs.indices(name))
 
     def out_of_fold(self, name: str) -> bool:
@@ -102,7 +90,7 @@ class OpenedRun:
         if self.subgraphs is not None and self.trained_with is not None:
             hint = "the model is as it was; train again to learn from them"
             try:
-                check_subgraphs(self.trained_with(), self.subgraphs, self.result.dataset, hint)
+                run_dir.check_subgraphs(self.trained_with(), self.subgraphs, self.result.dataset, hint)
             except DataError as error:
                 warn(str(error))
         return self
@@ -139,9 +127,11 @@ def open_run(
         opened = _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
     else:
         result = read_result(path)
-        dataset = as_trained(data if isinstance(data, Dataset) else read(dataset_path(path, result, data)), result)
-        made = predictor(path / CHECKPOINT, dataset.graph.undirected(), cache=True)
-        keys = lambda: subgraph_keys(read_trained_on(path).subgraphs)  # noqa: E731 (read only if it is needed)
+        dataset = run_dir.as_trained(
+            data if isinstance(data, Dataset) else read(run_dir.dataset_path(path, result, data)), result
+        )
+        made = predictor(path / run_dir.CHECKPOINT, dataset.graph.undirected(), cache=True)
+        keys = lambda: subgraph_keys(run_dir.read_trained_on(path).subgraphs)  # noqa: E731 (read only if it is needed)
         opened = OpenedRun(made, result, dataset.subgraphs, trained_with=keys)
     return opened.warn_of_changes() if warns else opened
 
@@ -152,7 +142,8 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
         checkpoint, result, own, arrays = _read_export(path)
         tables, again = _tables(arrays, checkpoint, own.graph.num_nodes, path), EXPORT.again
     else:
-        result, own, checkpoint = read_result(path), read_trained_on(path), load_checkpoint(path / CHECKPOINT)
+        result, own = read_result(path), run_dir.read_trained_on(path)
+        checkpoint = load_checkpoint(path / run_dir.CHECKPOINT)
         tables = load_run_vectors(path, checkpoint.tables())
     new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
     match = NodeMatch.of(own, new)
@@ -174,7 +165,7 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
     checkpoint, result, own, arrays = _read_export(path)
-    dataset = None if dataset is None else as_trained(dataset, result)
+    dataset = None if dataset is None else run_dir.as_trained(dataset, result)
     graph = (own if dataset is None else dataset).graph.undirected()
     if dataset is None and not _has_graph(arrays):
         hint = "say where it is with --data, give another one with --graph, or export the run with --with-graph"
@@ -341,7 +332,7 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
 
     candidate = set_up_model(TrainingData(graph, known, seed, torch.device("cpu")), recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=candidate.network.state_dict())
-    facts = result_fields(RunOptions(recipe=recipe, out=Path(), seed=seed), Dataset("", graph, known), "cpu")
+    facts = run_dir.result_fields(RunOptions(recipe=recipe, out=Path(), seed=seed), Dataset("", graph, known), "cpu")
     scores: dict[str, Any] = {"val": {}, "test": {}, "intervals": {}}
     seconds = Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0)
     result = RunResult(**(facts | scores | {"run": ""}), selected_epoch=0, epochs=1, seconds=seconds)

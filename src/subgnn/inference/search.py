@@ -36,10 +36,7 @@ from subgnn.storage.tables import Column
 
 By = Literal["place", "nodes", "class"]
 _STORED = Format(
-    name="subgnn-subgraph-vectors",
-    noun="file of subgraph vectors",
-    make="the first search in a run writes one",
-    again="remove it",
+    "subgnn-subgraph-vectors", "file of subgraph vectors", "the first search in a run writes one", "remove it"
 )
 _SHOWN = 20  # shared nodes that are named
 _DIGITS = 9  # of distances by place or nodes that count as equal
@@ -308,11 +305,6 @@ def search_table(known: KnownSubgraphs, query: Query, options: SearchOptions) ->
     columns = [Column(title, kind) for title, kind in _TITLES.items()]
     lists = ((row, [list(hit.values()) for hit in found]) for row, found in search(known, query, options))
     return AnswerTable.of_lists(query, columns, lists)
-
-
-def search_json(known: KnownSubgraphs, query: Query, options: SearchOptions) -> list[dict[str, Any]]:
-    """All answers (:func:`search`), as values that JSON can hold."""
-    return [query.about(row) | {"nearest": found} for row, found in search(known, query, options)]
 
 
 def open_search(run: Path, files: Files, options: SearchOptions) -> tuple[KnownSubgraphs, Query]:

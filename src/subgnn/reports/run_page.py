@@ -167,11 +167,9 @@ def model_card(result: RunResult) -> str:
         headers=["", *map(result.scores_name, splits)],
         scores=[(metric_name(name), *(score_text(result.scores(s).get(name), name) for s in splits)) for name in names],
         intervals=[
-            "{} to {} ({})".format(
-                *(score_text(end, result.headline) for end in result.intervals[split]), result.scores_name(split)
-            )
-            for split in splits
-            if split in result.intervals
+            f"{' to '.join(score_text(end, result.headline) for end in ends)} ({result.scores_name(split)})"
+            for split, ends in result.intervals.items()
+            if split in splits
         ],
         headline=metric_name(result.headline),
         calibration_error="" if result.calibration_error is None else score_text(result.calibration_error),

@@ -408,7 +408,7 @@ async def complete(request: Request, run: Run, body: schemas.SubgraphsToComplete
             few = known_nodes(run.index, among, "among", drop=body.unknown == "drop")[0].astype(np.int64)
         return run.complete(subgraphs, top=body.top, among=few)
 
-    return await answer_each(request, run, body, work, size=size, slow=not run.has_completer)
+    return await answer_each(request, run, body, work, size=size, slow=run.fitted_completer is None)
 
 
 @router.post("/{run}/draw", response_model=schemas.Drawing)

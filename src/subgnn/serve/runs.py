@@ -82,18 +82,14 @@ class ServedRun:
         self.explainer = Explainer.of_run(opened, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS)
         self.drift = None if self.subgraphs is None else Drift(self.predictor, self.subgraphs, most=_LATEST)
         self._opened, self._fitting = opened, threading.Lock()
-        self._completer: Completer | None = None
+        self.fitted_completer: Completer | None = None
 
     def completer(self) -> Completer:
         """The model that completes subgraphs, fitted when it is first needed."""
         with self._fitting:
-            if self._completer is None:
-                self._completer = Completer.of_run(self._opened, self.name)
-            return self._completer
-
-    @property
-    def has_completer(self) -> bool:
-        return self._completer is not None
+            if self.fitted_completer is None:
+                self.fitted_completer = Completer.of_run(self._opened, self.name)
+            return self.fitted_completer
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""

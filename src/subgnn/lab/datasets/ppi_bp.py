@@ -19,18 +19,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
-from subgnn.lab.datasets.builder import (
-    Builder,
-    Draft,
-    Files,
-    Fractions,
-    OnStep,
-    Ontology,
-    is_dropped,
-    read_columns,
-    read_obo,
-    source_lines,
-)
+from subgnn.lab.datasets import builder
 from subgnn.rng import stream
 
 HUMAN = "9606"
@@ -53,7 +42,7 @@ class PpiBpSettings:
     max_genes: Count = 160
     max_overlap: Probability = 0.7  # a set that shares this much of the smaller one with a larger kept set is dropped
     excluded_evidence: tuple[str, ...] = ("IEA", "ND")  # made by a program; no data
-    fractions: Fractions = (0.8, 0.1, 0.1)
+    fractions: builder.Fractions = (0.8, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +56,7 @@ class Interactome:
 
 def read_gene_symbols(path: Path) -> dict[str, str]:
     """NCBI Gene id to symbol, by the columns ``GeneID`` and ``Symbol``; rows of another ``tax_id`` are skipped."""
-    rows = read_columns(path, ("GeneID", "Symbol"))
+    rows = builder.read_columns(path, ("GeneID", "Symbol"))
     symbols = {row["GeneID"]: row["Symbol"] for row in rows if row.get("tax_id", HUMAN) == HUMAN}
     if not symbols:
         raise DataError("no genes", where=str(path), hint="a table with the columns GeneID and Symbol is accepted")
@@ -81,7 +70,7 @@ def read_interactome(path: Path, symbols: dict[str, str] | None = None) -> Inter
     """
     dropped = {"pairs of a gene with itself": 0, "pairs with another species": 0, "repeated pairs": 0}
     pairs: set[tuple[int, int]] = set()
-    for place, (number, line) in enumerate(source_lines(path)):
+    for place, (number, line) in enumerate(builder.source_lines(path)):
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) < 2 or not all(is_id(cell) for cell in cells[:2]):
             if place == 0 and len(cells) >= 2:
@@ -116,14 +105,14 @@ def read_annotations(path: Path, excluded_evidence: Collection[str]) -> tuple[di
     genes: dict[str, set[str]] = {}
     dropped: dict[str, int] = {}
     wanted = ("tax_id", "GeneID", "GO_ID", "Evidence", "Qualifier", "Category")
-    for row in read_columns(path, wanted, hint="; NCBI's gene2go is accepted"):
+    for row in builder.read_columns(path, wanted, hint="; NCBI's gene2go is accepted"):
         reasons = {
             "other species": row["tax_id"] != HUMAN,
             "other aspect": row["Category"] != "Process",
             "negated": "NOT" in row["Qualifier"].split(),
             "weak evidence": row["Evidence"] in excluded_evidence,
         }
-        if not is_dropped(dropped, reasons):
+        if not builder.is_dropped(dropped, reasons):
             genes.setdefault(row["GO_ID"], set()).add(row["GeneID"])
     if not genes:
         what = f"no annotation of species {HUMAN} is left ({sum(dropped.values()):,} rows dropped)"
@@ -137,13 +126,13 @@ class _GeneSet(NamedTuple):
     nodes: frozenset[int]
 
 
-def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnStep) -> Draft:
+def build_ppi_bp(files: builder.Files, settings: PpiBpSettings, seed: int, on_step: builder.OnStep) -> builder.Draft:
     """Build PPI-BP."""
     on_step("reading the interactome")
     symbols = read_gene_symbols(files["gene_symbols"]) if "gene_symbols" in files else None
     network = read_interactome(files["interactome"], symbols)
     on_step("reading the Gene Ontology")
-    ontology = read_obo(files["go"])
+    ontology = builder.read_obo(files["go"])
     on_step("reading annotations")
     annotations, left_out = read_annotations(files["annotations"], settings.excluded_evidence)
     on_step("choosing gene sets")
@@ -162,11 +151,11 @@ def build_ppi_bp(files: Files, settings: PpiBpSettings, seed: int, on_step: OnSt
     )
     dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in left_out.items()}, **dropped}
     titles = [ontology.terms[s.term].name for s in kept]
-    return Draft(network.graph, subgraphs, dropped, titles, versions={"go": ontology.version})
+    return builder.Draft(network.graph, subgraphs, dropped, titles, versions={"go": ontology.version})
 
 
 def _candidates(
-    annotations: Mapping[str, set[str]], ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
+    annotations: Mapping[str, set[str]], ontology: builder.Ontology, places: dict[str, int], settings: PpiBpSettings
 ) -> tuple[list[_GeneSet], dict[str, int]]:
     for root in (root for roots in settings.labels.values() for root in roots):
         if root not in ontology.terms:
@@ -176,7 +165,7 @@ def _candidates(
     found, dropped = [], dict[str, int]()
     for given, genes in annotations.items():
         term = merged.get(given, given)
-        if not is_dropped(dropped, {"terms not in the ontology": term not in above}):
+        if not builder.is_dropped(dropped, {"terms not in the ontology": term not in above}):
             sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)
     for term, nodes in sorted(sets.items()):
         labels = [name for name, roots in settings.labels.items() if not above[term].isdisjoint(roots)]
@@ -186,7 +175,7 @@ def _candidates(
             "sets under no label": not labels,
             "sets under several labels": len(labels) > 1,
         }
-        if not is_dropped(dropped, reasons):
+        if not builder.is_dropped(dropped, reasons):
             found.append(_GeneSet(term, labels[0], frozenset(nodes)))
     return found, dropped
 
@@ -206,7 +195,7 @@ def _drop_overlapping(candidates: Sequence[_GeneSet], max_overlap: float) -> lis
     return sorted(kept, key=lambda s: s.term)
 
 
-def class_splits(labels: Sequence[str], fractions: Fractions, rng: np.random.Generator) -> list[str]:
+def class_splits(labels: Sequence[str], fractions: builder.Fractions, rng: np.random.Generator) -> list[str]:
     """A split drawn class by class: val and test get their share of each class, rounded half up, train the rest."""
     splits = ["train"] * len(labels)
     for label in sorted(set(labels)):
@@ -217,4 +206,4 @@ def class_splits(labels: Sequence[str], fractions: Fractions, rng: np.random.Gen
     return splits
 
 
-PPI_BP = Builder("ppi-bp", PpiBpSettings(), build_ppi_bp, optional=("gene_symbols",))
+PPI_BP = builder.Builder("ppi-bp", PpiBpSettings(), build_ppi_bp, optional=("gene_symbols",))

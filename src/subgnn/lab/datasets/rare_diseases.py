@@ -29,19 +29,7 @@ from subgnn.data.splits import split_sizes
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, MissingExtra, excerpt
-from subgnn.lab.datasets.builder import (
-    ARCHIVES,
-    Builder,
-    Draft,
-    Files,
-    Fractions,
-    OnStep,
-    Ontology,
-    is_dropped,
-    json_files,
-    read_columns,
-    read_obo,
-)
+from subgnn.lab.datasets import builder
 from subgnn.rng import stream
 from subgnn.storage.files import parse_json
 
@@ -55,7 +43,7 @@ _NEW_COLUMNS = "; releases since 2023 have it"
 class HpoRelease:
     """A release; diseases have OMIM, ORPHA or DECIPHER ids. ``dropped`` counts annotations left out, by reason."""
 
-    ontology: Ontology
+    ontology: builder.Ontology
     phenotypes: dict[str, set[str]]  # that a disease is annotated with
     names: dict[str, str]  # of diseases
     genes: dict[str, set[str]]  # that cause a disease
@@ -82,11 +70,11 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
             hint = f"a folder with {TERMS}, {PHENOTYPES} and {GENES} is needed"
             raise DataError(f"it has no {name}" if folder.is_dir() else "no such folder", where=str(folder), hint=hint)
         files.append(path)
-    ontology = read_obo(files[0])
+    ontology = builder.read_obo(files[0])
     merged, names, phenotypes = ontology.merged(), dict[str, str](), dict[str, set[str]]()
     dropped: dict[str, int] = {}
     wanted = ("database_id", "disease_name", "qualifier", "hpo_id", "frequency", "aspect")
-    for row in read_columns(files[1], wanted, hint=_NEW_COLUMNS):
+    for row in builder.read_columns(files[1], wanted, hint=_NEW_COLUMNS):
         disease, name, qualifier, given, frequency, aspect = (row[title] for title in wanted)
         # The last row of a disease carries its newest name.
         names[disease] = name
@@ -96,12 +84,12 @@ def read_hpo(folder: Path | None = None) -> HpoRelease:
             "negated": qualifier == "NOT" or is_never(frequency),
             "not a live term": term not in ontology.terms or ontology.terms[term].obsolete,
         }
-        if not is_dropped(dropped, reasons):
+        if not builder.is_dropped(dropped, reasons):
             phenotypes.setdefault(disease, set()).add(term)
     if not phenotypes:
         raise DataError("no phenotype of any disease", where=str(files[1]), hint=f"dropped: {dropped}")
     causal: dict[str, set[str]] = {}
-    for row in read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
+    for row in builder.read_columns(files[2], ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
         if row["ncbi_gene_id"].isdigit():
             causal.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
     return HpoRelease(ontology, phenotypes, names, causal, tuple(files), dropped)
@@ -208,9 +196,10 @@ def read_orphapackets(path: Path) -> Orphanet:
     """Read every entry of a folder of JSON files, or of an archive of them."""
     disorders: dict[str, Disorder] = {}
     version = ""
-    for number, (name, content) in enumerate(json_files(path), 1):
+    for number, (name, content) in enumerate(builder.json_files(path), 1):
         where = f"{path}: record {number} ({name})"
-        entry, inside = _field(parse_json(content, where, ARCHIVES), "Orphapacket", where), f"{where}: Orphapacket"
+        entry = _field(parse_json(content, where, builder.ARCHIVES), "Orphapacket", where)
+        inside = f"{where}: Orphapacket"
         above, mapped = f"{inside}: Parents", f"{inside}: ExternalReferences"
         disorder = Disorder(
             code=_text(entry, "ORPHAcode", inside),
@@ -230,7 +219,7 @@ def read_orphapackets(path: Path) -> Orphanet:
             date, version = (str(entry.get(key, "")).strip() for key in ("creationDate", "version"))
             version = f"{version}, extracted {date}" if date else version
     if not disorders:
-        raise DataError("it has no ORPHApacket JSON", where=str(path), hint=ARCHIVES)
+        raise DataError("it has no ORPHApacket JSON", where=str(path), hint=builder.ARCHIVES)
     return Orphanet(disorders, version)
 
 
@@ -291,7 +280,7 @@ class RareDiseaseSettings:
     multi_label: bool  # keep all labels of a disease; otherwise one with several is dropped
     min_phenotypes: Count = 3  # of a disease, that are in the graph
     min_shared_genes: Count = 2  # causal genes that two phenotypes with an edge have in common
-    fractions: Fractions = (0.8, 0.1, 0.1)  # all forms of a disorder are in one part
+    fractions: builder.Fractions = (0.8, 0.1, 0.1)  # all forms of a disorder are in one part
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +317,7 @@ def label_diseases(
             "diseases with too few phenotypes": len(nodes) < settings.min_phenotypes,
             "diseases with the phenotypes of another": nodes in found,
         }
-        if not is_dropped(dropped, reasons):
+        if not builder.is_dropped(dropped, reasons):
             found[nodes] = LabelledDisease(id_, release.names[id_], nodes, labels, f"ORPHA:{groups[entries[0]]}")
     return list(found.values()), dropped
 
@@ -357,7 +346,9 @@ def disorder_groups(orphanet: Orphanet, codes: Mapping[str, tuple[str, ...]]) ->
     return {code: known[first[group[place[code]]]] for code in known}
 
 
-def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, seed: int, on_step: OnStep) -> Draft:
+def build_rare_diseases(
+    name: str, files: builder.Files, settings: RareDiseaseSettings, seed: int, on_step: builder.OnStep
+) -> builder.Draft:
     """Build HPO-METAB or HPO-NEURO."""
     on_step("reading the Human Phenotype Ontology")
     release = read_hpo(files.get("hpo"))
@@ -379,7 +370,7 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
         groups=groups,
         task="multi-label" if multi_label else None,
     )
-    return Draft(
+    return builder.Draft(
         graph.graph,
         subgraphs,
         {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
@@ -390,7 +381,7 @@ def build_rare_diseases(name: str, files: Files, settings: RareDiseaseSettings, 
 
 
 def labelled_group_split(
-    groups: Sequence[Hashable], labels: Sequence[Sequence[str]], fractions: Fractions, rng: np.random.Generator
+    groups: Sequence[Hashable], labels: Sequence[Sequence[str]], fractions: builder.Fractions, rng: np.random.Generator
 ) -> list[str]:
     """Assign whole groups to splits, the largest first, so that every split gets about its share of every label.
 
@@ -421,6 +412,8 @@ def labelled_group_split(
 
 
 HPO_METAB, HPO_NEURO = (
-    Builder(name, RareDiseaseSettings(labels, multi_label), partial(build_rare_diseases, name), optional=("hpo",))
+    builder.Builder(
+        name, RareDiseaseSettings(labels, multi_label), partial(build_rare_diseases, name), optional=("hpo",)
+    )
     for name, labels, multi_label in (("hpo-metab", _METABOLIC, False), ("hpo-neuro", _NEUROLOGICAL, True))
 )

@@ -65,14 +65,8 @@ def rank_models(scores: pd.DataFrame) -> Ranking:
             last = int(np.searchsorted(ordered, ordered[first] + difference + 1e-9)) - 1
             if last > first and (not groups or last > groups[-1][1]):
                 groups.append((first, last))
-    return Ranking(
-        tuple(str(whole.index[i]) for i in order),
-        tuple(float(ranks[i]) for i in order),
-        tuple(map(str, whole.columns)),
-        p,
-        difference,
-        tuple(groups),
-    )
+    models, means = tuple(str(whole.index[i]) for i in order), tuple(float(ranks[i]) for i in order)
+    return Ranking(models, means, tuple(map(str, whole.columns)), p, difference, tuple(groups))
 
 
 def pair_over_datasets(scores: pd.DataFrame, ours: str) -> list[dict[str, Any]]:
@@ -87,18 +81,12 @@ def pair_over_datasets(scores: pd.DataFrame, ours: str) -> list[dict[str, Any]]:
             continue
         wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
         differing = differences[differences != 0]
-        found.append(
-            {
-                "model": ours,
-                "against": str(other),
-                "datasets": len(differences),
-                "difference": float(differences.mean()),
-                "wins": wins,
-                "losses": losses,
-                "p": float(wilcoxon(differing).pvalue) if len(differing) else None,
-                "sign_p": float(binomtest(wins, wins + losses).pvalue) if len(differing) else None,
-            }
-        )
+        row: dict[str, Any] = {"model": ours, "against": str(other), "datasets": len(differences)}
+        row |= {"difference": float(differences.mean()), "wins": wins, "losses": losses, "p": None, "sign_p": None}
+        if len(differing):
+            row["p"] = float(wilcoxon(differing).pvalue)
+            row["sign_p"] = float(binomtest(wins, wins + losses).pvalue)
+        found.append(row)
     return found
 
 

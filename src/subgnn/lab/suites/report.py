@@ -154,13 +154,9 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
         if runs["variant"].nunique() > 1:
             validation = runs.groupby("variant", sort=False)["val_micro_f1"].mean()
             mine = runs[runs["variant"] == validation.idxmax()] if validation.notna().any() else runs
-        row: dict[str, Any] = {
-            "dataset": dataset,
-            "protocol": protocol,
-            "model": label,
-            "variant": mine["variant"].iloc[0],
-        }
-        row |= {"n": len(mine)} | {name: float(mine[name].mean()) for name in (*METRICS, *COST)}
+        row: dict[str, Any] = {"dataset": dataset, "protocol": protocol, "model": label}
+        row |= {"variant": mine["variant"].iloc[0], "n": len(mine)}
+        row |= {name: float(mine[name].mean()) for name in (*METRICS, *COST)}
         row |= {f"{name}_std": float(mine[name].std(ddof=int(len(mine) > 1))) for name in SCORES}
         folds = protocol == "folds"
         tested = float(mine["tested"].sum() if folds else mine["tested"].mean())
