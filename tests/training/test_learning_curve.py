@@ -80,6 +80,18 @@ def test_a_curve_that_is_known(task, helps):
     assert missing is None
 
 
+def test_no_curve_by_a_ranking_of_one_class():
+    pool = CrossValidation.of(many(), AutoSettings(), 0)
+    pool = replace(pool, judged=np.flatnonzero(np.asarray(pool.dataset.subgraphs.targets) == 0))
+    full, members = np.full((len(pool.judged), 3), 1 / 3), [(Entry("bag", find_recipe("bag")), 1.0)]
+
+    def fit_many(jobs):
+        return [np.full(((splits == HELD_OUT).sum(), 3), 1 / 3) for _, splits in jobs]
+
+    judge = CandidateScores(pool, "auroc")
+    assert learning_curve(judge, members, full=full, folds=FOLDS, fit_many=fit_many) is None
+
+
 def test_real_fits_the_result_and_the_page():
     recipe, options = find_recipe("bag"), TrainOptions(device="cpu", cache=False)
     pool = CrossValidation.of(dataset(), AutoSettings(), 0)

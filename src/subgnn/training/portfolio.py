@@ -122,8 +122,7 @@ class CandidateScores:
     def by(cls, select_by: str, pool: CrossValidation) -> Self:
         """Scores by the metric of a ranking where the recipe selects by one, else by the headline metric."""
         metric = task_of(pool.subgraphs.task).selection_metric(select_by)
-        ranked = metric in RANKING or recall_count(metric) is not None
-        return cls(pool, metric if ranked else HEADLINE)
+        return cls(pool, metric if metric in RANKING or recall_count(metric) is not None else HEADLINE)
 
     @property
     def metric_name(self) -> str:
@@ -181,7 +180,7 @@ def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name:
 def learning_curve(
     scores: CandidateScores, members: Sequence[tuple[Entry, float]], *, full: Floats, folds: int, fit_many: FitMany
 ) -> LearningCurve | None:
-    """The learning curve of members with weights; None if a fit to half of the labels failed.
+    """The learning curve of members with weights; None if a fit to half of the labels failed, or no score is defined.
 
     ``full`` are the members' mean out-of-fold predictions by weight, of the first repeat (n, outputs).
     """
@@ -207,6 +206,8 @@ def learning_curve(
     curves.append((float(np.mean([(splits < HELD_OUT).sum() for splits in plans])), full))
     # mypy does not know that predictions have a score and its interval.
     described: list[Any] = [(labels, scores.of(mixed[None])) for labels, mixed in curves]
+    if described[-1][1]["low"] is None:  # a ranking, where all judged subgraphs have one class
+        return None
     points = tuple(LearningPoint(subgraphs=round(labels), **one) for labels, one in described)
     low, high = scores.lead(curves[-1][1][None], curves[-2][1][None])
     before, after = points[-2:]
@@ -215,5 +216,4 @@ def learning_curve(
     begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
     shown = f"{begin} ({before.score:.3f} to {after.score:.3f}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
     chance = ", which is within chance; more labels alone may not help."
-    end = "; more labels would probably help." if low > 0 else chance
-    return LearningCurve(points=points, sentence=shown + end)
+    return LearningCurve(points=points, sentence=shown + ("; more labels would probably help." if low > 0 else chance))
