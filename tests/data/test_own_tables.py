@@ -4,6 +4,7 @@ import warnings
 from datetime import datetime
 
 import networkx as nx
+import openpyxl
 import pyarrow as pa
 import pytest
 
@@ -297,3 +298,14 @@ def test_a_quote_that_takes_the_following_lines_into_a_node_is_found(tmp_path):
     (edges,) = tables(tmp_path, e_csv='source,target\nTP53,BAX\nBAX,"BCL2\nBCL2,MDM2\nMDM2,TP53\n')
     with pytest.raises(DataError, match=r"e.csv: row 2: the target 'BCL2.* has a line end; do its quotes match"):
         read_edges(edges)
+
+
+def test_a_workbook_is_a_table_whatever_its_titles(tmp_path, graph):
+    book = openpyxl.Workbook()
+    for row in (("pathway", "contains"), ("x", "TP53;BAX"), ("y", "MDM2")):
+        book.active.append(row)
+    book.save(tmp_path / "m.xlsx")
+    found = read_members(tmp_path / "m.xlsx", graph, labelled=False)
+    assert (list(found.names), found.nodes_of(0)) == (["x", "y"], ["TP53", "BAX"])
+    with pytest.raises(DataError, match=r"m\.xlsx: which column holds the nodes"):
+        read_members(tmp_path / "m.xlsx", read_edges(tables(tmp_path, o_csv="source,target\nu,v\n")[0]))

@@ -106,8 +106,9 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
     table: Table | None = None
     with suppress(UnequalRows):
         table = read_table(path, encoding=options.encoding)
-    titled = table is not None and (table.header is None or options.columns.find(table, "node") is not None)
-    if table is None or not (titled or options.columns.explicit("subgraph", "label", "split")):
+    is_text = table is None or (table.header is not None and table.kind != "xlsx")
+    titled = table is not None and options.columns.find(table, "node") is not None
+    if is_text and not (titled or options.columns.explicit("subgraph", "label", "split")):
         first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
