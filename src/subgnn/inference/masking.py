@@ -143,9 +143,9 @@ class Masking:
             # Learned similarities differ between networks.
             similar = [one.gammas[anchor.layer][anchor.channel][anchor.positions] for one in self._inputs]
             similarity, slot = float(torch.stack(similar).mean(dim=0).max()), int(anchor.positions[1].min())
-            nodes = anchor.nodes, names_of(self._predictor.graph, anchor.nodes)
             channel = self._predictor.spec.channels[anchor.channel].name
-            found.append(AnchorContribution(channel, anchor.layer, slot, *nodes, similarity, **numbers))
+            names = names_of(self._predictor.graph, anchor.nodes)
+            found.append(AnchorContribution(channel, anchor.layer, slot, anchor.nodes, names, similarity, **numbers))
         ranked = slice(None) if leading is None else slice(leading, leading + 1)
         found.sort(key=lambda anchor: max(map(abs, anchor.contributions[ranked])), reverse=True)
         return tuple(found[: self._max_anchors])
