@@ -296,8 +296,7 @@ class MultiClass(Task):
         truth = targets.long()
         accuracy = float((found == truth).float().mean())
         hits, predicted, true = (one.bincount(minlength=classes) for one in (truth[found == truth], found, truth))
-        occurring = predicted + true > 0
-        macro = f1_score(hits, predicted + true)[occurring].mean()
+        macro = f1_score(hits, predicted + true)[predicted + true > 0].mean()
         return {"micro_f1": accuracy, "macro_f1": float(macro), "accuracy": accuracy}
 
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:

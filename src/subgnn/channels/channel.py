@@ -91,8 +91,7 @@ def moved_anchors(
     patches, walks = rows(anchors.patches), rows(anchors.walks)
     gone[0] += int((patches.lengths < anchors.patches.lengths).sum())
     each = len(walks) // len(patches)
-    usable = (patches.lengths > 0) & (walks.lengths.reshape(-1, each) > 0).all(axis=1)
-    chosen = _next_there(usable)
+    chosen = _next_there((patches.lengths > 0) & (walks.lengths.reshape(-1, each) > 0).all(axis=1))
     taken = (chosen[:, None] * each + np.arange(each)).reshape(-1)
     return PatchAnchors(Ragged.from_rows([np.sort(patches[i]) for i in chosen]), walks.take(taken))
 

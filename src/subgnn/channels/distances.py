@@ -115,8 +115,7 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     members = scipy.sparse.csr_array((np.ones(len(slots), np.int64), slots, components.offsets), shape)
     sources = np.concatenate([a.nodes for a in anchors])
     gamma = np.empty((len(components), len(sources)), np.float32)
-    table = min(TABLE_AT_ONCE, share(0.05) // 4)
-    most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
+    most = min(WORD * searches_at_once(work.graph), min(TABLE_AT_ONCE, share(0.05) // 4) // max(1, len(nodes)))
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
         hops = hops_from(work, sources[part], nodes)
         counts, sums = members @ (hops >= 0).astype(np.int32), members @ np.maximum(hops, 0)

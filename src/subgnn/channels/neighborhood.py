@@ -55,8 +55,7 @@ def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
     nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
     members = components.values
     ends = np.concatenate([[0], np.cumsum(graph.offsets[members + 1] - graph.offsets[members])])
-    largest = int(np.diff(ends[components.offsets]).max(initial=0))
-    at_once = workers(BYTES_AN_EDGE * largest, threads)
+    at_once = workers(BYTES_AN_EDGE * int(np.diff(ends[components.offsets]).max(initial=0)), threads)
     step, most = (256, None) if at_once == threads else (at_once, at_once)
     for part in work.pieces(count, step=step, most=most, what="the heaviest of borders"):
         some = components.take(np.arange(part.start, part.stop))

@@ -44,8 +44,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
     for layer, patches in enumerate(a.patches for a in anchors):
         theirs = sorted_rows(inside_degrees(*csr, patches)[side])
         warped = np.empty((len(some), len(theirs)), np.float32)
-        what = f"{work.channel.name}, layer {layer + 1}: time warping"
-        for part in work.pieces(len(some), step=256, what=what):
+        for part in work.pieces(len(some), step=256, what=f"{work.channel.name}, layer {layer + 1}: time warping"):
             warped[part] = dtw(some.take(np.arange(part.start, part.stop)), theirs, cost="ratio")
         found.append(np.asarray(1 / (1 + warped), np.float32)[place])
     return found

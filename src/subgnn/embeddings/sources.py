@@ -144,8 +144,7 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
     for begin in range(0, hidden, _COLUMNS):
         width = min(_COLUMNS, hidden - begin)
         weights = draws.uniform(-first, first, (n, width)).astype(np.float32)
-        bias = draws.uniform(-first, first, width).astype(np.float32)
-        states = np.maximum(weights + near @ weights + bias, 0)
+        states = np.maximum(weights + near @ weights + draws.uniform(-first, first, width).astype(np.float32), 0)
         vectors += (states + near @ states) @ draws.uniform(-second, second, (width, dim)).astype(np.float32)
     return vectors + draws.uniform(-second, second, dim).astype(np.float32)
 

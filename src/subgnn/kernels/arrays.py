@@ -75,8 +75,7 @@ def compiled(function: F) -> F:
 
 def compiled_fused(function: F) -> F:
     """Compile for one thread, with a product and a sum in one instruction where the machine has it."""
-    options = {"contract", "nsz"}
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=options)(function))
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})(function))
 
 
 @intrinsic  # type: ignore[untyped-decorator]

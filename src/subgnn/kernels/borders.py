@@ -216,8 +216,7 @@ def heaviest_borders(offsets: Array, neighbors: Array, rows: Ragged, *, most: in
     with weight 0, and if none, nodes are 0. The powers are a and b, from 0 to 4.
     """
     nodes, weights = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most), np.float32)
-    exponents = float(powers[0]), float(powers[1])
-    _heaviest(len(rows), csr(offsets, neighbors), sets(rows), exponents, nodes, weights)
+    _heaviest(len(rows), csr(offsets, neighbors), sets(rows), (float(powers[0]), float(powers[1])), nodes, weights)
     return nodes, weights
 
 

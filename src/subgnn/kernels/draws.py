@@ -213,8 +213,7 @@ def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Blo
     rows = Ragged(neighbors, offsets).take(nodes)
     inside = place[rows.values] >= 0
     entries = (np.repeat(offsets[nodes] - rows.offsets[:-1], rows.lengths) + np.arange(len(rows.values)))[inside]
-    starts = np.append(0, np.cumsum(inside))[rows.offsets]
-    return Block(starts, place[rows.values[inside]], nodes), entries
+    return Block(np.append(0, np.cumsum(inside))[rows.offsets], place[rows.values[inside]], nodes), entries
 
 
 @compiled_parallel

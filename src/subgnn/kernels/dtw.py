@@ -74,8 +74,7 @@ def _pack(b: Ragged) -> Lanes:
     """Lay the rows of ``b`` out in groups of lanes, rows of like length together."""
     order = np.argsort(b.lengths, kind="stable")
     ends = b.lengths[order]
-    groups = -(-len(order) // _LANES)
-    widths = [int(ends[min((g + 1) * _LANES, len(order)) - 1]) for g in range(groups)]
+    widths = [int(ends[min((g + 1) * _LANES, len(order)) - 1]) for g in range(-(-len(order) // _LANES))]
     starts = np.concatenate([[0], np.cumsum(widths, dtype=np.int64)])
     packed = np.zeros((int(starts[-1]), _LANES), np.float64)
     for place, row in enumerate(order):
@@ -90,6 +89,5 @@ def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute") -> Array:
         raise ValueError("dtw: an empty sequence has no warping path")
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
-        sequences = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
-        _dtw(len(a), sequences, _pack(b), cost == "ratio", out)
+        _dtw(len(a), (frozen(a.values, np.float64), frozen(a.offsets, np.int64)), _pack(b), cost == "ratio", out)
     return out

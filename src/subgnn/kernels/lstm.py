@@ -115,8 +115,7 @@ def panels(matrices: Array) -> Array:
     *many, k, n = matrices.shape
     filled = np.zeros((*many, k, padded(n)), np.float32)
     filled[..., :n] = matrices
-    cut = filled.reshape(*many, k, -1, COLUMNS).swapaxes(-3, -2)
-    return np.ascontiguousarray(cut).reshape(*many, -1)
+    return np.ascontiguousarray(filled.reshape(*many, k, -1, COLUMNS).swapaxes(-3, -2)).reshape(*many, -1)
 
 
 @njit(inline="always", error_model="numpy")  # type: ignore[untyped-decorator]

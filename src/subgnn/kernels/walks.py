@@ -156,8 +156,7 @@ def graph_walks(offsets: Array, neighbors: Array, *, walks: int, length: int, be
     """Triangular walks of at most ``length`` nodes from uniform nodes, closing triangles with chance ``beta``."""
     lengths, out = _empty_walks(walks, 1, length)
     if len(offsets) > 1:
-        keys = item_keys(key, walks)
-        _graph_walks(walks, csr(offsets, neighbors), float(beta), keys, (lengths[:, 0], out[:, 0]))
+        _graph_walks(walks, csr(offsets, neighbors), float(beta), item_keys(key, walks), (lengths[:, 0], out[:, 0]))
     return _true_steps((lengths, out))
 
 
@@ -181,8 +180,7 @@ def border_walks(
     """
     count = len(patches)
     at_border = inside_degrees(offsets, neighbors, patches)[1].values > 0
-    lengths = np.bincount(patches.row_ids[at_border], minlength=count)
-    starts = Ragged.from_lengths(patches.values[at_border], lengths)
+    starts = Ragged.from_lengths(patches.values[at_border], np.bincount(patches.row_ids[at_border], minlength=count))
     pairs = zip(starts, border_sets(offsets, neighbors, patches, hops=hops), strict=True)
     around = Ragged.from_rows([np.concatenate(pair) for pair in pairs])
     out, keys = _empty_walks(count, walks, length), item_keys(key, count)

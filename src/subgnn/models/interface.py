@@ -222,10 +222,8 @@ class Model(ABC):
         """The checkpoint with the nodes of another graph in place of those it was fitted to (``on_new_graph``).
 
         Whatever names a node has to be renumbered, and what was measured on the old graph is measured on the new one.
-        The hashes of the specification, and its parts, are renewed by the caller.
-
-        Args:
-            vectors: the node embeddings that the model started from, of the old graph; None if they are random.
+        The hashes of the specification, and its parts, are renewed by the caller. ``vectors`` are the node embeddings,
+        of the old graph, that the model started from; None if they are random.
         """
         return checkpoint
 

@@ -82,8 +82,7 @@ def find_recipe(name: str, overrides: Sequence[str] = (), *, allow: bool = True)
         return parse_recipe(file[1], str(file[0]), overrides)
     packaged = packaged_recipe(name)
     recipe = parse_recipe(packaged.content, str(packaged.path), [*packaged.settings, *overrides])
-    published = packaged.published.get("") or packaged.published.get(recipe.embeddings.source, {})
-    return replace(recipe, published=published)
+    return replace(recipe, published=packaged.published.get("") or packaged.published.get(recipe.embeddings.source, {}))
 
 
 def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict[str, Recipe]:

@@ -206,8 +206,7 @@ class LocalEngine(Engine):
                         busy[worker.pipe] = worker, job, time.monotonic()
                         worker.send(function, job)
                 self.running = [job for _, job, _ in busy.values()]
-                looks = stop is not never or seconds < math.inf
-                for pipe in wait(list(busy), LOOK_SECONDS if looks else None):
+                for pipe in wait(list(busy), LOOK_SECONDS if stop is not never or seconds < math.inf else None):
                     worker, job, _ = busy.pop(pipe)
                     result = worker.receive()
                     if worker.process.is_alive():

@@ -350,8 +350,7 @@ def open_fits(pool: CrossValidation, options: TrainOptions, *, source: str = "")
     else:
         count = fit_processes(options, len(subgraphs), graph.num_edges)
         engine = LocalEngine(max(1, count), apart=count > 0, preload=PRELOAD)
-    scratch = tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch())
-    with engine, scratch as folder, one_thread():
+    with engine, tempfile.TemporaryDirectory(prefix=f"subgnn-{os.getpid()}-", dir=_scratch()) as folder, one_thread():
         for _ in engine.map(int, range(engine.slots)):
             pass  # the start of processes, and their imports, are not part of the time limit
         placed = place_graph(engine, graph, source=Path(source) if source else None, with_names=True)

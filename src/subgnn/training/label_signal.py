@@ -179,8 +179,7 @@ class _Comparison:
         if theirs.mean() - ours.mean() < MARGIN * theirs.mean():
             return False
         leads = np.bincount(given.units, theirs - ours)
-        error = float(leads.std(ddof=1)) / np.sqrt(len(leads))
-        return chance_of_mean(float(leads.mean()), error, given) < self.level
+        return chance_of_mean(float(leads.mean()), float(leads.std(ddof=1)) / np.sqrt(len(leads)), given) < self.level
 
     @property
     def _least_chance(self) -> float:

@@ -183,8 +183,7 @@ class RunOptions(TrainOptions):
 
     @property
     def fitted_to(self) -> tuple[str, ...]:
-        both = self.recipe.is_portfolio and self.recipe.auto.fit_on != "train"
-        return ("train", "val") if both else ("train",)
+        return ("train", "val") if self.recipe.is_portfolio and self.recipe.auto.fit_on != "train" else ("train",)
 
 
 def fit_processes(options: TrainOptions, subgraphs: int, edges: int) -> int:

@@ -164,7 +164,6 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         (outputs,), test = given["test"]
         probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
         counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
-    corrected = baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name)
     return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
@@ -172,7 +171,7 @@ def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any
         "val": progress.best_metrics | (fields["val"] if spec.decision is not None else {}),
         "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
         "threshold": None if spec.decision is None else spec.decision.report(**counts),
-        "baseline": corrected,
+        "baseline": baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name),
         **found.selection,
     }
 

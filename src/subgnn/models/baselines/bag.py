@@ -208,8 +208,7 @@ class BagModel(ArrayModel):
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         columns = checkpoint.weights["columns"]
-        width = (2 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
-        if not is_sorted_below(columns, width, np.int64):
+        if not is_sorted_below(columns, (2 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes, np.int64):
             yield "the columns of its bag are not in order, or are not nodes of the graph"
         yield from wrong_node_sets(checkpoint.weights, graph)
 

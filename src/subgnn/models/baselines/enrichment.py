@@ -169,8 +169,7 @@ def log_tail(hits: Floats, drawn: Floats, marked: Floats, total: int) -> Floats:
         x[active] += np.where(above[active], 1, -1)
         active = active[term[active] > _ROUNDING * tail[active]]
     logs = np.minimum(first + np.log(tail), 0.0)
-    rest = np.log1p(-np.exp(np.minimum(logs, -np.finfo(np.float64).eps)))
-    found[possible] = np.where(above, logs, rest)
+    found[possible] = np.where(above, logs, np.log1p(-np.exp(np.minimum(logs, -np.finfo(np.float64).eps))))
     return found.reshape(np.broadcast_shapes(hits.shape, drawn.shape, marked.shape))
 
 

@@ -166,8 +166,7 @@ class LinkEncoder(nn.Module):
         self.norm = nn.BatchNorm1d(dim, track_running_stats=False)
 
     def forward(self, edges: Tensor) -> Tensor:
-        hidden = self.norm(torch.relu(self.layers[0](self.table, edges)))
-        return cast(Tensor, self.layers[1](hidden, edges))
+        return cast(Tensor, self.layers[1](self.norm(torch.relu(self.layers[0](self.table, edges))), edges))
 
 
 def link_vectors(

@@ -134,8 +134,7 @@ class ProfileModel(ArrayModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends; they are found when it is fitted."""
         train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
-        nodes = used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)
-        return set_arrays(nodes) | {
+        return set_arrays(used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)) | {
             "columns": np.empty(0, np.int64),
             "classes": np.zeros((len(train), outputs), np.uint8),
         }

@@ -147,9 +147,7 @@ def grow_trees(
 ) -> Trees:
     """Fit to a table (n, F); one estimator, or one per label for multi-label. A label that never varies stays as is.
 
-    Args:
-        targets: (n,), or (n, labels).
-        weights: how much rows, or pairs of a row and a label, count; not for regression.
+    Targets are (n,) or (n, labels), and so are ``weights``, how much each of them counts; not for regression.
     """
     from sklearn import ensemble
     from threadpoolctl import threadpool_limits

@@ -144,8 +144,7 @@ def fit_linear(
         warnings.warn(f"{what} in {STEPS} steps of Newton's method", RuntimeWarning, stacklevel=2)
     if path is not None:
         path.at, path.duals = at, linear.c * linear.each * (targets - linear.slope(at)[0])
-    bias = at[-1] - at[-1].mean() if loss == "softmax" else at[-1]
-    return at[:-1], bias
+    return at[:-1], at[-1] - at[-1].mean() if loss == "softmax" else at[-1]
 
 
 class _Linear:

@@ -496,8 +496,7 @@ def shared_pieces(
 ) -> list[list[Piece]]:
     """The work that fits to views of subgraphs share, in stages; pieces of one stage may be computed at once.
 
-    Args:
-        products: whether the fits need inner products of views, where these are kept, or the views alone.
+    Without ``products``, the fits need the views alone, and no inner products.
     """
     parts, whole, grouped, multiplied = [], [], [], []
     for view in views:

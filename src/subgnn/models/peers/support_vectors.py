@@ -50,12 +50,9 @@ class Fit:
     ) -> tuple[Any, Any, Any]:
         """Weights of features (F, machines), offsets (machines,), and weights of rows (n, machines) if there are any.
 
-        With the products of rows, weights of features are sums over rows by these; without, there are no such weights.
-
-        Args:
-            rows: (n, F), sparse.
-            gram: (n, n) products of the rows; None to fit without them.
-            weights: how much rows, or pairs of a row and a label, count; not for regression.
+        With ``gram``, the products (n, n) of rows (n, F), weights of features are sums over rows by these; without,
+        there are no such weights. ``weights`` say how much rows, or pairs of a row and a label, count; not for
+        regression.
         """
         if task_of(self.task).real:
             found = [self._machine(rows, gram, targets, None)]

@@ -239,8 +239,7 @@ class WLKSModel(ArrayModel):
                 found[f"graph_columns_{i}"] = np.unique(colours[train.values])
         if min(settings.mix) < 1:
             tables: list[Table] = [{} for _ in range(last)]
-            of_members = subgraph_colours(graph, train, tables)
-            for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
+            for i, (table, colours) in enumerate(zip(tables, subgraph_colours(graph, train, tables), strict=True), 1):
                 rows = table_rows(table)
                 found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
                 found[f"subgraph_columns_{i}"] = np.unique(colours)

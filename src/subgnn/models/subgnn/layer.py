@@ -85,8 +85,7 @@ class SubchannelLayer(nn.Module):
         """The next state (C, d), or None if it is not computed; ``present`` as for :class:`BatchNorm`."""
         if self.update is None:
             return None
-        g = self.aggregate(gamma, anchors, own)
-        state = torch.relu(self.update(torch.cat([g, h], dim=1)))
+        state = torch.relu(self.update(torch.cat([self.aggregate(gamma, anchors, own), h], dim=1)))
         return state if self.norm is None else self.norm(state, present)
 
 

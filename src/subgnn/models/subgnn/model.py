@@ -45,8 +45,7 @@ class AnchorPlaces(nn.Module):
             # All patches, in the order of layers and channels.
             places = np.searchsorted(table_nodes, np.concatenate([a.walks.values for a in patches])).astype(np.int64)
             lengths = np.concatenate([a.walks.lengths for a in patches])
-            per_patch = len(patches[0].walks) // len(patches[0].patches)
-            self.walks = Walks(Ragged.from_lengths(places, lengths), per_patch)
+            self.walks = Walks(Ragged.from_lengths(places, lengths), len(patches[0].walks) // len(patches[0].patches))
 
     def nodes(self, layer: int, channel: int) -> Tensor:
         return self.get_buffer(f"nodes_{layer}_{channel}")
