@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from subgnn.data.node_match import NodeMatch, matchable
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning
-from subgnn.inference.open import evaluate_split, open_run, score
+from subgnn.inference.open import OpenedRun, evaluate_split, open_run, score
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.registry import MODELS
 from subgnn.ragged import Ragged
@@ -197,3 +198,11 @@ def test_exports_and_python_take_another_graph(dataset, run_of, tmp_path):
     exported = tmp_path / "on the grown graph.safetensors"
     opened.export(exported)
     assert subgnn.load(exported).predict([["n5", f"n{NODES}"]]).equals(expected)
+
+
+def test_a_split_without_subgraphs_has_no_score():
+    subgraphs = SubgraphSet.from_lists([[0], [1]], num_nodes=2, labels=["a", "b"], splits=["train", "val"])
+    opened = OpenedRun(SimpleNamespace(), SimpleNamespace(as_of=""), subgraphs, match=SimpleNamespace())
+    assert opened.split("val", "run").names is None
+    with pytest.raises(DataError, match=r"run: no subgraph in split 'test'; choose another split"):
+        opened.split("test", "run")

@@ -69,14 +69,16 @@ class OpenedRun:
         self.predictor.as_of_step = self.result.as_of_step if self.result.as_of else None
 
     def split(self, name: str, where: str) -> SubgraphSet:
-        """The subgraphs of a split to score; refused if they have changed."""
+        """The subgraphs of a split to score; refused if they have changed, or there is none."""
         if self.subgraphs is None or (self.trained_with is None and self.match is None):
             hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         if self.trained_with is not None:
             run_dir.check_subgraphs(self.trained_with(), self.subgraphs, where, hint)
-        return self.subgraphs.take(self.subgraphs.indices(name))
+        if not len(rows := self.subgraphs.indices(name)):
+            raise DataError(f"no subgraph in split '{name}'", where=where, hint="choose another split")
+        return self.subgraphs.take(rows)
 
     def out_of_fold(self, name: str) -> bool:
         """Whether the run was fitted to the split, so that its scores are those out of fold, as a warning says."""
