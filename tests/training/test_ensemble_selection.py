@@ -123,6 +123,14 @@ def test_the_simplest_within_one_standard_error():
     assert best(order).tolist() == [0, 1]
 
 
+def test_answers_for_equal_values_whose_score_is_undefined():
+    given = example("regression")
+    equal = replace(given, targets=np.full(len(given.targets), 5.0))
+    assert [equal.score(one) for one in equal.predictions] == [0, 0, 0]
+    assert simplest(equal).tolist() == [1, 0, 0]
+    assert choose(equal, np.arange(len(equal.targets)) % 3).weights.sum() == 1
+
+
 def test_noise_is_not_preferred_to_the_simplest():
     """Of candidates that all know nothing, the best is so by chance: rules are compared on parts they did not see."""
     rng = np.random.default_rng(0)

@@ -459,3 +459,13 @@ def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, mon
     assert notes["shape-plus"] == "left out: it corrects topology, which is clearly behind bag"
     assert not notes["bag"]
     assert not notes["topology"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_network_is_left_out_by_a_ranking_without_a_score(tmp_path):
+    labels = ["a"] * 40 + ["a", "b"] * 10
+    recipe = small("bag", "topology", "shape-plus", fit_on="train")
+    recipe = replace(recipe, training=replace(recipe.training, select_by="auroc"))
+    found = fit(labelled(labels, ["train"] * 40 + ["val"] * 10 + ["test"] * 10), tmp_path / "run", recipe)
+    assert [(row.score, row.low) for row in found.leaderboard] == [(0, None)] * 4
+    assert found.learning_curve is None

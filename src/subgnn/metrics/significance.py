@@ -191,9 +191,12 @@ def resampled(value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int
 
 
 def standard_error(terms: ScoreTerms) -> float:
-    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one."""
-    left, n = terms.gain - terms.score * terms.weight, len(terms.gain)
-    return float(np.sqrt((left**2).sum() * n / (n - 1)) / terms.weight.sum()) if n > 1 else 0.0
+    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for one, or without a score."""
+    n = len(terms.gain)
+    if n == 1 or not np.isfinite(terms.score):
+        return 0.0
+    left = terms.gain - terms.score * terms.weight
+    return float(np.sqrt((left**2).sum() * n / (n - 1)) / terms.weight.sum())
 
 
 def _blocks(total: int, width: int) -> list[int]:

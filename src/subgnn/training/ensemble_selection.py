@@ -72,7 +72,7 @@ class OutOfFold:
     def score(self, predictions: Array) -> float:
         """The score of predictions (repeats, n, outputs), as the mean over repeats; NaN becomes 0."""
         if self.metric not in RANKING and recall_count(self.metric) is None:
-            return self.terms(predictions).score
+            return float(np.nan_to_num(self.terms(predictions).score))
         return float(np.nan_to_num(np.mean([ranking_metric(self.metric, one, self.targets) for one in predictions])))
 
     def terms(self, predictions: Array) -> ScoreTerms:

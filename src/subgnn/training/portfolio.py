@@ -145,7 +145,8 @@ class CandidateScores:
             return {"score": None, "low": None, "high": None}
         found, given = predictions.astype(np.float64), self.given(predictions)
         if self.metric == HEADLINE:
-            ends: Any = score_interval(given.terms(found).joined(given.units))
+            terms = given.terms(found).joined(given.units)
+            ends: Any = score_interval(terms) if np.isfinite(terms.score) else (None, None)
         else:
             samples = given.samples(found)
             ends = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
@@ -206,7 +207,7 @@ def learning_curve(
     curves.append((float(np.mean([(splits < HELD_OUT).sum() for splits in plans])), full))
     # mypy does not know that predictions have a score and its interval.
     described: list[Any] = [(labels, scores.of(mixed[None])) for labels, mixed in curves]
-    if described[-1][1]["low"] is None:  # a ranking, where all judged subgraphs have one class
+    if described[-1][1]["low"] is None:  # all judged subgraphs have one class or value
         return None
     points = tuple(LearningPoint(subgraphs=round(labels), **one) for labels, one in described)
     low, high = scores.lead(curves[-1][1][None], curves[-2][1][None])

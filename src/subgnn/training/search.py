@@ -320,7 +320,8 @@ class Search:
         best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
         score, corrected = cast(float, judged[best]["score"]), row.recipe.model.baseline
         corrects = baseline_of(row.recipe) is not None and corrected in judged
-        if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
+        low = judged[best]["low"]  # None where no score is defined
+        if corrects and low is not None and cast(float, judged[corrected]["high"]) < low:
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
         if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._score(None)["score"])):
             return f"left out: {best} already had {score:.3f}, and no network could measurably improve on it"
