@@ -351,8 +351,7 @@ def _round_table(exact: NDArray[np.float64], rows: NDArray[Any], columns: NDArra
             if extra[row, s] or s in tried or remainder[row, s] <= 0:
                 continue
             tried.add(s)
-            others = [] if left[s] > 0 else np.flatnonzero(extra[:, s]).tolist()
-            for other in others:
+            for other in [] if left[s] > 0 else np.flatnonzero(extra[:, s]).tolist():
                 if give(other, tried):
                     extra[other, s] = False
                     left[s] += 1

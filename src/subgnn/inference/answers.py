@@ -227,8 +227,7 @@ def vector_table(
     query = query.as_of(predictor.as_of_step)
     query.refuse_empty()
     first = query.matched.nodes.take(np.flatnonzero(query.matched.nodes.lengths > 0)[:1])
-    width = predictor.embeddings(first).shape[1]
-    column = Column("vector", float, width), ""
+    column = Column("vector", float, predictor.embeddings(first).shape[1]), ""
     quick = isinstance(predictor.model, TrainableModel) and predictor.model.is_fitted_in_one_go
     size = BATCH if quick else chunk_size(predictor.spec)
     how: dict[str, Any] = {"members": members, "on_progress": on_progress}

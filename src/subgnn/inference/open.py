@@ -320,8 +320,7 @@ def renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
 
 def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
     """Fit a model that computes vectors, but no predictions, to subgraphs without labels; empty ones are left out."""
-    model = model_of(recipe)
-    if model.vectors_need_labels:
+    if model_of(recipe).vectors_need_labels:
         free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]
         hint = f"accepted: {', '.join(free)}; or train it, and give the run instead of the graph"
         raise UserError(f"the recipe {recipe.name} learns its vectors from labels", where="--recipe", hint=hint)

@@ -124,10 +124,9 @@ def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence
             if score is not None:
                 text = f"{run.name}: {split} {word} {_scored(score, interval)}"
                 marks.append(Mark(x=score, y=i + place, title=text, style=style, x_range=interval))
-    shown = "; ".join(mark.title for mark in marks)
     return Chart(
         f"{dataset}: {word}",
-        f"Scores on {dataset}: {shown}.",
+        f"Scores on {dataset}: {'; '.join(mark.title for mark in marks)}.",
         row_axes([cut(run.name, 2 * _NAME) for run in runs], scale, word, names_above=True),
         marks=marks,
         key=[

@@ -103,28 +103,23 @@ class ServedRun:
         self.index.find("a name")
 
     def card(self) -> dict[str, Any]:
-        graph, checkpoint, source = self.predictor.graph, self.predictor.checkpoint, self.predictor.with_channels()
+        graph, spec, source = self.predictor.graph, self.predictor.spec, self.predictor.with_channels()
         training = None if self.subgraphs is None or self.subgraphs.splits is None else self.subgraphs.indices("train")
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
         threshold = None  # the likelier class is predicted
         if np.ndim(self.predictor.thresholds):
-            values = zip(
-                checkpoint.spec.classes, np.asarray(self.predictor.thresholds, np.float64).tolist(), strict=True
-            )
-            decision = self.predictor.spec.decision
-            threshold = {
-                "aim": "micro-F1" if decision is None else decision.aim,
-                "chosen_on": "out-of-fold" if decision is None else decision.chosen_on,
-                "thresholds": {name: value for name, value in values if value == value},
-            }
+            values = zip(spec.classes, np.asarray(self.predictor.thresholds, np.float64).tolist(), strict=True)
+            known, one = {name: value for name, value in values if value == value}, spec.decision
+            aim, chosen_on = ("micro-F1", "out-of-fold") if one is None else (one.aim, one.chosen_on)
+            threshold = {"aim": aim, "chosen_on": chosen_on, "thresholds": known}
         return {
             "name": self.name,
             **{key: getattr(self.result, key) for key in about},
-            "members": checkpoint.spec.members,
-            "classes": list(checkpoint.spec.classes),
+            "members": spec.members,
+            "classes": list(spec.classes),
             "threshold": threshold,
             "channels": [channel.name for channel in (source or self.predictor).spec.channels],
-            "note": checkpoint.spec.note.strip(),
+            "note": spec.note.strip(),
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
             "named": graph.names is not None,

@@ -147,8 +147,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """Raise :class:`DataError` if ``path`` exists and may not be replaced; an empty folder may."""
-    taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
-    if taken and not overwrite:
+    if not overwrite and path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
 
 
