@@ -131,6 +131,13 @@ def test_sorting_by_a_class_puts_rows_without_an_answer_last(sets):
     assert list(table)[-1] == "team"
 
 
+def test_a_column_called_sort_keeps_its_title_in_sorted_predictions(sets):
+    sets.write_text(SETS.replace("team", "sort"))
+    with pytest.warns(DataWarning, match="'NOBODY' is not in the graph"):
+        found = subgnn.load(run_folder()).predict(str(sets), sort="probability", unknown="drop", members=False)
+    assert list(found)[-1] == "sort"
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

@@ -156,7 +156,7 @@ def prediction_table(
             columns.append({"novelty": found.novelty, "": found.probabilities}.get(key) or scores[:, int(key)].tolist())
         return [column for column in columns if column is not None]
 
-    hidden: list[Prefixed] = [] if key is None else [(Column("sort", float), "")]
+    hidden: list[Prefixed] = [] if key is None else [(Column("\0", float), "")]  # a title that no table has
     size, least, members = chunk_size(spec), options.min_known, options.members
     table = AnswerTable.of(query, [*own, *hidden], answer, size, min_known=least, members=members)
     return table if key is None else _sorted(table, len(own) + 1)
