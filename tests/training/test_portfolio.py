@@ -215,12 +215,20 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
     assert set(calls) == {"surroundings"}
 
 
-def test_an_interrupt_before_the_first_candidate_ends_the_run(tmp_path, monkeypatch):
+def test_an_interrupt_in_the_first_fold_keeps_the_best_of_it(tmp_path, monkeypatch):
+    whole = fit(dataset(), tmp_path / "whole")
     watch(monkeypatch, lambda job: press_ctrl_c())
+    found = fit(dataset(), tmp_path / "run")
+    assert [row.name for row in found.leaderboard if row.weight] == ["bag"]
+    assert (found.interrupted, found.judged) == (True, 13)
+    watch(monkeypatch)
+    assert stable(fit(dataset(), tmp_path / "run", resume=True)) == stable(whole)
+
+
+def test_an_interrupt_before_the_first_fit_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(Search, "run", lambda self: press_ctrl_c())
     with pytest.raises(KeyboardInterrupt):
         fit(dataset(), tmp_path / "run")
-    watch(monkeypatch)
-    assert fit(dataset(), tmp_path / "run", resume=True).test
 
 
 def test_without_time_a_constant_is_the_answer(tmp_path, monkeypatch):
@@ -254,7 +262,7 @@ def test_candidates_that_take_too_long_are_left_out(tmp_path, monkeypatch, time,
     found = fit(dataset(), tmp_path / "run", small("topology", "bag", time=time))
     assert set(found.late) == late
     notes = {row.name: row.note for row in found.leaderboard}
-    assert notes["topology"].startswith("left out: needs about" if late else "")
+    assert notes["topology"].startswith("no time for its other folds and final fit, about" if late else "")
     assert [row.name for row in found.leaderboard if row.weight] == ["bag"]
 
 
@@ -266,6 +274,22 @@ def test_one_fold_is_enough_for_an_answer(tmp_path, monkeypatch):
     assert row.note == "fitted to all folds but one: no time for the final fit"
     assert found.judged == 13
     assert found.late == ("bag",)
+
+
+def test_a_candidate_that_is_clearly_ahead_on_the_first_fold_answers(tmp_path, monkeypatch):
+    fits_take(monkeypatch, bag=30.0, topology=1.0)
+    found = fit(dataset(), tmp_path / "run", small("bag", "topology", time=70.0))
+    rows = {row.name: row for row in found.leaderboard}
+    assert (rows["bag"].weight, rows["topology"].weight, found.judged) == (1, 0, 13)
+    assert rows["bag"].note == "fitted to all folds but one: no time for the final fit"
+    assert found.late == ("bag",)
+    assert (rows["topology"].note, rows["topology"].seconds) == ("", 2)
+
+
+def test_cheap_candidates_are_fitted_to_all_folds_before_walks_are_computed(tmp_path, monkeypatch):
+    calls = watch(monkeypatch)
+    fit(dataset(), tmp_path / "run", small("diffusion", "bag", time=3600.0))
+    assert calls == ["bag", "bag", "diffusion", "diffusion"]
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -328,18 +352,24 @@ def test_of_many_subgraphs_a_sample_is_judged_and_all_are_fitted(tmp_path, doubl
 
 
 @pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")
-def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_path, monkeypatch, doubled):
+@pytest.mark.parametrize("worse", [0.0, 0.1])
+def test_of_a_sample_members_whose_final_fit_takes_too_long_are_not_used(tmp_path, monkeypatch, doubled, worse):
     def even(given, *_):
         return Choice("ensemble", np.full(len(given.predictions), 1 / len(given.predictions)), {})
 
     monkeypatch.setattr(search, "choose", even)
+    monkeypatch.setattr(Search, "score", lambda _, rows: 1.0 - worse * (2 - len(rows)))
     slow, run = {}, Search.run
     monkeypatch.setattr(Search, "run", lambda self: (run(self), slow.update(topology=10**6)))
     monkeypatch.setattr(Search, "refit_seconds", lambda _, rows: float(sum(slow.get(row.name, 0) for row in rows)))
     found = fit(doubled, tmp_path / "run", small("bag", "topology"))
     rows = {row.name: row for row in found.leaderboard}
-    assert (rows["bag"].weight, rows["topology"].weight) == (1, 0)
-    assert rows["topology"].note.startswith("not used: its final fit needs about 1000000 s, and ")
+    if worse:
+        assert (rows["bag"].weight, rows["topology"].weight) == (0.5, 0.5)
+        assert rows["topology"].note.startswith("fitted to all folds but one of a sample of ")
+    else:
+        assert (rows["bag"].weight, rows["topology"].weight) == (1, 0)
+        assert rows["topology"].note == "not used: no time for its final fit, about 1000000 s"
     assert found.late == ("topology",)
 
 

@@ -177,7 +177,7 @@ def print_result(result: RunResult) -> None:
             if row.score is None:
                 print_line(f"no score: {row.name} ({row.note})")
         if result.judged:
-            print_line(f"candidates were compared on {result.judged:,} of the subgraphs, and the chosen fitted to all")
+            print_line(f"candidates were compared on {result.judged:,} of the subgraphs")
         members = [f"{row.name} {row.weight:.2f}" for row in result.leaderboard if row.weight]
         print_line(f"chosen: {result.chosen} ({', '.join(members)})")
         print_line(result.signal)

@@ -81,6 +81,11 @@ class Entry:
         """Seconds of one fit; the first one also prepares what the others share."""
         return float(np.median(self.seconds[1:] or self.seconds)) if self.seconds else 0.0
 
+    @property
+    def can_answer(self) -> bool:
+        """Whether its fit to all folds but the first is there."""
+        return (0, 0) in self.folds and self.folds[0, 0].fitted is not None
+
     def leave_out(self, why: str) -> None:
         self.dropped, self.late = why, True
 
@@ -138,7 +143,7 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
         # Preparation and the first epoch, which warms up, are not extrapolated.
         needed = ends[0] - begin + (ends[-1] - ends[0]) / max(1, len(ends) - 1) * (planned - 1)
         if ends[-1] - ends[0] >= _SECONDS_BEFORE_ESTIMATE and needed > job.seconds:
-            raise Stopped(f"a fit takes about {needed:.0f} s, and {max(0.0, job.seconds):.0f} s were left for one")
+            raise Stopped(f"a fit would take about {needed:.0f} s; {max(0.0, job.seconds):.0f} s were left for each")
 
     try:
         with warnings.catch_warnings(), common.opened() as dataset:
@@ -257,23 +262,28 @@ class Fits:
                 found.throw()
             self._vectors[key] = found
 
-    def fit(self, jobs: Sequence[FitJob], *, seconds: float = math.inf) -> Iterator[tuple[FitJob, Any]]:
+    def fit(
+        self, jobs: Sequence[FitJob], *, seconds: float = math.inf, cheap: float = 0.0
+    ) -> Iterator[tuple[FitJob, Any]]:
         """Yield fits with their results, as :meth:`map` does; processes divide the work that the fits share.
 
-        A fit starts when the work that its candidate needs is done; one that needs none fills idle processes.
+        A fit starts when the work that its candidate needs is done; one that needs none fills idle processes. With
+        little time, a candidate that needs little of this work is the answer: it is fitted before that work is done to
+        the first fold, and to the others as well if its first fit took no more than ``cheap`` seconds.
         """
-        if self.engine.slots == 1:
-            yield from self.map(jobs, seconds=seconds)
-            return
         stages = {key: self._stages(job) for key, job in {(job.common, job.name): job for job in jobs}.items()}
         little = {key for key, pieces in stages.items() if all(piece.is_small for stage in pieces for piece in stage)}
-        held, waiting, begun = list(jobs), deque[Any](), set(self._done)
+        if self.engine.slots == 1:  # fits do it themselves
+            stages = {key: [] for key in stages}
+        held, waiting, begun, first = list(jobs), deque[Any](), set(self._done), dict[Any, float]()
 
         def rank(job: FitJob | _PieceJob) -> int:
             if isinstance(job, _PieceJob):
-                return 0 if job.piece.is_small else 2
-            # With little time, a candidate that needs little of this work is the answer.
-            return 1 if job.fold <= 0 and (job.common, job.name) in little else 3 + job.fold
+                return 0 if job.piece.is_small else 3
+            key = job.common, job.name
+            if key in little and job.fold <= 0:
+                return 1
+            return 2 if key in little and first.get(key, math.inf) <= cheap else 4 + job.fold
 
         def release() -> None:
             """Let what waits for nothing more run."""
@@ -293,6 +303,9 @@ class Fits:
         release()
         for job, result in self.map(waiting, seconds=seconds):
             if isinstance(job, FitJob):
+                if job.repeat == job.fold == 0 and isinstance(result, Fold):
+                    first[job.common, job.name] = result.seconds
+                    release()
                 yield job, result
             else:  # what failed is computed again by a fit, which reports it
                 self._done[job.common, job.piece] = result if isinstance(result, float) else 0.0

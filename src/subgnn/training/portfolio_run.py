@@ -106,6 +106,10 @@ def _novelty(pool: CrossValidation, seed: int) -> Novelty:
     return Novelty.of(pool.given.graph, pool.given.subgraphs.nodes.take(rows), seed)
 
 
+_GAIN_OF_ALL = 0.02
+"""How much worse members may be that there is time to fit to all subgraphs, of which others know a sample."""
+
+
 class _Training:
     """A portfolio whose candidates are judged."""
 
@@ -114,16 +118,21 @@ class _Training:
         self.options, self.budget, self.scores = search.options, search.budget, search.scores
 
     def _affordable(self) -> list[Entry]:
-        """The finished candidates; of a sample, without members that there is no time to fit to all subgraphs."""
+        """The finished candidates; of a sample, without members that there is no time to fit to all subgraphs.
+
+        If the others are much worse, these members stay: the fit to all folds but the first of the sample answers.
+        """
         rows, left, seconds = self.search.finished, self.budget.left - self.budget.end, self.search.refit_seconds
         while len(rows) > 1 and self.pool.dataset is not self.pool.given:
             members = self.search.members(rows)
             if seconds(members) <= left:
                 break
             needs, slowest = max(((seconds([row]), row) for row in members), key=lambda pair: pair[0])
-            slowest.late = True
-            slowest.note = f"not used: its final fit needs about {needs:.0f} s, and {max(0.0, left):.0f} s were left"
-            rows = [row for row in rows if row is not slowest]
+            others = [row for row in rows if row is not slowest]
+            if slowest.can_answer and self.search.score(others) < self.search.score(rows) - _GAIN_OF_ALL:
+                break
+            slowest.late, slowest.note = True, f"not used: no time for its final fit, about {max(1, round(needs))} s"
+            rows = others
         return rows
 
     def answer(self) -> _Ensemble:
@@ -154,7 +163,9 @@ class _Training:
         def fit_many(parts: Sequence[Job]) -> list[NDArray[np.float32] | None]:
             """Fit the members to all subgraphs, then candidates to parts, whose predictions are returned."""
             predicted: list[NDArray[np.float32] | None] = [None] * len(parts)
-            jobs = [self.fits.job(row, self.pool.whole()) for row in members]
+            left = self.budget.left - self.budget.end / 2
+            in_time = [row for row in members if self.search.refit_seconds([row]) <= left or not row.can_answer]
+            jobs = [self.fits.job(row, self.pool.whole()) for row in in_time]
             jobs += [self.fits.job(row, splits, repeat=1, fold=i) for i, (row, splits) in enumerate(parts)]
             for job, result in self.fits.fit(jobs):
                 if job.fold >= 0:

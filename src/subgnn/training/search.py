@@ -7,7 +7,8 @@ candidate depend on the predictions of others, never on the time at which they a
 1. *First folds.* Every candidate that is fitted in one go predicts the first fold. That measures its cost, and what it
    gains over always predicting the most frequent class.
 2. *Other folds.* If there is time for all, all are fitted. If not, those of the highest gain for their cost come first,
-   and candidates that would not be finished are left out.
+   and candidates that would not be finished are left out. If the answer of the others is clearly behind one of these
+   on the first fold, all are judged by that fold alone.
 3. *Networks*, one after the other, as what the candidates before have scored decides whether a network may still win.
    A network that would take too long is stopped as soon as its first epochs show it.
 4. *Repeats.* Small sets are dealt into folds several times, for candidates that are fitted in one go.
@@ -37,7 +38,7 @@ from subgnn.result import Candidate
 from subgnn.storage.files import json_digest
 from subgnn.task import task_of
 from subgnn.training.cross_validation import CrossValidation
-from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
+from subgnn.training.ensemble_selection import BEHIND, Choice, OutOfFold, chance_of_lead, choose, clearly_behind
 from subgnn.training.fit import HELD_OUT, check_labels
 from subgnn.training.fits import Entry, FitJob, Fits, Fold, vectors_key
 from subgnn.training.options import RunOptions
@@ -49,6 +50,7 @@ CONSTANT = "constant"
 """The recipe of the guess that ignores the subgraph, and its name among the candidates."""
 _SHOW_SECONDS = 0.5  # between two looks at the leaderboard
 _END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
+_CHEAP = 0.02  # of the time limit: a candidate whose fits take less is fitted to all folds before walks are computed
 
 
 @dataclass(slots=True)
@@ -108,22 +110,40 @@ class Search:
         self.report("")
         self.run()
         if self.finished:
+            if self._is_behind_on_the_first_fold():
+                self._judge_by_first_fold()
             return
-        if self.interrupt.pressed:
+        if self.interrupt.pressed and not self._begun():
             raise KeyboardInterrupt
         if not any(row.late for row in self.entries):
             notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.entries)
             hint = "name a recipe with --recipe"
             raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
-        self._judge_by_some()
-
-    def _judge_by_some(self) -> None:
-        """Without time for all folds, judge candidates by the subgraphs of the first; without any, guess a constant."""
-        begun = [row for row in self.entries if (0, 0) in row.folds]
-        if not begun:
+        if self._begun():
+            self._judge_by_first_fold()
+        else:
             self.entries.insert(0, self.constant())
-            return
+
+    def _begun(self) -> list[Entry]:
+        """The candidates that there was no time for after their first fold."""
+        return [row for row in self.entries if row.predictions is None and row.late and (0, 0) in row.folds]
+
+    def _is_behind_on_the_first_fold(self) -> bool:
+        """Whether the answer of the finished candidates is clearly behind one that was not finished."""
+        if not (begun := self._begun()):
+            return False
+        given = self.given().take(self.predicted(begun[0], 1)[0])
+        ours = given.mixed(self.choice(self.finished).weights)
+        others = [self.predicted(row, 1)[1][None].astype(np.float64).repeat(len(ours), axis=0) for row in begun]
+        top = max(others, key=given.score)
+        return given.score(top) > given.score(ours) and chance_of_lead(given, top, ours) < BEHIND
+
+    def _judge_by_first_fold(self) -> None:
+        """Judge all candidates by the subgraphs of the first fold, without time for the other folds of some."""
+        begun, finished = self._begun(), self.finished
         rows = self.predicted(begun[0], 1)[0]
+        for row in finished:
+            row.predictions = np.asarray(row.predictions)[:, rows]
         for row in begun:
             row.predictions, row.note, row.dropped = self.predicted(row, 1)[1][None], row.dropped, ""
         self.scores = replace(self.scores, pool=replace(self.pool, judged=self.pool.judged[rows]))
@@ -150,7 +170,8 @@ class Search:
             some = [entry for entry in judged if repeat < entry.repeats]
             self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
         for entry in self._open():
-            entry.leave_out("interrupted" if self.interrupt.pressed else "stopped: out of time")
+            why = "no time for its other folds" if (0, 0) in entry.folds else "no time for it"
+            entry.leave_out("interrupted" if self.interrupt.pressed else why)
 
     def reserve(self) -> float:
         """Seconds kept for the end of the run, and to fit the members of the answer again."""
@@ -202,8 +223,8 @@ class Search:
                 used += cost[entry.name]
                 planned += [(entry, 0, fold) for fold in self._missing(entry)]
             else:
-                needs, has = cost[entry.name] + self.refit_seconds([entry]), self.budget.left - self.budget.end - used
-                entry.leave_out(f"left out: needs about {needs:.0f} s more, and {max(0.0, has):.0f} s were left")
+                needs = max(1, round(cost[entry.name] + self.refit_seconds([entry])))
+                entry.leave_out(f"no time for its other folds and final fit, about {needs} s")
         return planned
 
     def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]], while_time: Sequence[Entry] = ()) -> None:
@@ -211,7 +232,7 @@ class Search:
         by_name = {entry.name: entry for entry, _, _ in wanted}
         jobs = [self.fits.job(entry, self._of(r)[i], repeat=r, fold=i) for entry, r, i in wanted]
         # One that takes more than half of the time could not be finished on all folds.
-        for job, found in self.fits.fit(jobs, seconds=self.budget.seconds / 2):
+        for job, found in self.fits.fit(jobs, seconds=self.budget.seconds / 2, cheap=self.budget.seconds * _CHEAP):
             self._receive(by_name[job.name], job, found)
             self._show()
             if not self._has_time(while_time):
@@ -344,6 +365,11 @@ class Search:
             folds = draw_folds(self.pool.subgraphs, self.options.seed, "auto/choice", folds=5)
             self._chosen[key] = choose(self.given(rows), folds)
         return self._chosen[key]
+
+    def score(self, rows: Sequence[Entry]) -> float:
+        """The score of the answer of some candidates on their out-of-fold predictions."""
+        given = self.given(rows)
+        return given.score(given.mixed(self.choice(rows).weights))
 
     def members(self, rows: Sequence[Entry] | None = None) -> list[Entry]:
         """The members of the answer of some candidates, by default of those that are finished."""
