@@ -45,12 +45,14 @@ from subgnn.training.options import RunOptions
 from subgnn.training.portfolio import CandidateScores, load_candidate, plan, save_candidate
 
 _REFIT = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
+_MARGIN = 1.25  # kept for final fits beyond what they should take
 NEARLY_PERFECT = 0.01  # networks are skipped if a simple model has less than this share of a constant guess's error
+_NO_TIME = "no time for its other folds"
 CONSTANT = "constant"
 """The recipe of the guess that ignores the subgraph, and its name among the candidates."""
 _SHOW_SECONDS = 0.5  # between two looks at the leaderboard
 _END_SECONDS, _END_SHARE = 8.0, 0.45  # kept for the choice, the scores and the page of a run
-_CHEAP = 0.02  # of the time limit: a candidate whose fits take less is fitted to all folds before walks are computed
+_CHEAP = 0.05  # of the time limit: a candidate whose fits take less is fitted to all folds before walks are computed
 
 
 @dataclass(slots=True)
@@ -145,7 +147,8 @@ class Search:
         for row in finished:
             row.predictions = np.asarray(row.predictions)[:, rows]
         for row in begun:
-            row.predictions, row.note, row.dropped = self.predicted(row, 1)[1][None], row.dropped, ""
+            row.predictions = self.predicted(row, 1)[1][None]
+            row.note, row.dropped = row.dropped.replace(_NO_TIME, "judged by its first fold"), ""
         self.scores = replace(self.scores, pool=replace(self.pool, judged=self.pool.judged[rows]))
         self._scored.clear()
         self._chosen.clear()
@@ -170,7 +173,7 @@ class Search:
             some = [entry for entry in judged if repeat < entry.repeats]
             self._fit_folds([(entry, repeat, fold) for entry in some for fold in range(len(self._of(repeat)))])
         for entry in self._open():
-            why = "no time for its other folds" if (0, 0) in entry.folds else "no time for it"
+            why = _NO_TIME if (0, 0) in entry.folds else "no time for it"
             entry.leave_out("interrupted" if self.interrupt.pressed else why)
 
     def reserve(self) -> float:
@@ -179,7 +182,7 @@ class Search:
 
     def _reserve_for(self, *entries: Entry) -> float:
         """Seconds kept if some candidates are the answer: at most half of all for their fits to all subgraphs."""
-        return min(self.refit_seconds(entries), self.budget.seconds / 2) + self.budget.end
+        return min(_MARGIN * self.refit_seconds(entries), self.budget.seconds / 2) + self.budget.end
 
     def refit_seconds(self, entries: Sequence[Entry]) -> float:
         """Seconds of fits to all subgraphs, as many at once as possible."""
@@ -223,8 +226,7 @@ class Search:
                 used += cost[entry.name]
                 planned += [(entry, 0, fold) for fold in self._missing(entry)]
             else:
-                needs = max(1, round(cost[entry.name] + self.refit_seconds([entry])))
-                entry.leave_out(f"no time for its other folds and final fit, about {needs} s")
+                entry.leave_out(_NO_TIME)
         return planned
 
     def _fit_folds(self, wanted: Sequence[tuple[Entry, int, int]], while_time: Sequence[Entry] = ()) -> None:
