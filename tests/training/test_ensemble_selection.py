@@ -196,6 +196,18 @@ def test_answers_are_selected_by_metrics_of_rankings(task, metric):
     assert set(choose(given, parts).scores) == {"simplest", "best", "ensemble"}
 
 
+def test_samples_are_of_the_mean_over_repeats():
+    """One subgraph is ranked above the five positive ones in one repeat of four."""
+    targets = np.arange(100) < 5
+    scores = np.stack([targets * 0.5] * 4)
+    scores[1, 50] = 0.9
+    given = OutOfFold(np.stack([1 - scores, scores], axis=2)[None], targets.astype(float), "binary", np.arange(100))
+    given = replace(given, metric="auprc")
+    samples = given.samples(given.predictions[0])
+    assert np.quantile(samples, 0.025) < given.score(given.predictions[0]) < np.quantile(samples, 0.975) == 1.0
+    assert given.rarer_units == 5
+
+
 def test_of_rare_classes_the_answer_is_a_model_that_ranks_them():
     """Two that say nothing come first, one of them sure of itself; of the positives, the third finds about half."""
     rng = np.random.default_rng(0)

@@ -70,14 +70,36 @@ def test_a_curve_that_is_known(task, helps):
     assert [point.subgraphs for point in curve.points] == pytest.approx([45, 90, 180], abs=6)
     scores = [point.score for point in curve.points]
     assert all(point.low <= point.score <= point.high for point in curve.points)
+    assert "division" not in curve.sentence
     if helps:
         assert scores == sorted(scores)
         assert curve.sentence.endswith("; more labels would probably help.")
     else:
         assert scores[0] == pytest.approx(scores[2])
-        assert curve.sentence.endswith("which is within chance; more labels alone may not help.")
+        assert curve.sentence.endswith("which is within chance; more labels alone may not raise the score.")
     missing = learning_curve(judge, members, full=full, folds=FOLDS, fit_many=lambda jobs: [*fit_many(jobs[:-1]), None])
     assert missing is None
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 4])
+def test_intervals_of_rankings_hold_the_mean_over_repeats(wrong):
+    """Of four repeats, some have one subgraph above the five positive ones."""
+    sets, labels = [[i, i + 1] for i in range(100)], ["yes" if i < 5 else "no" for i in range(100)]
+    graph = Graph.from_edges(np.arange(100), np.arange(1, 101))
+    subgraphs = SubgraphSet.from_lists(sets, num_nodes=101, labels=labels, task="binary")
+    pool = CrossValidation.of(Dataset("rare", graph, subgraphs), AutoSettings(), 0)
+    positive = np.asarray(pool.subgraphs.targets) == subgraphs.classes.index("yes")
+    scores = np.stack([positive * 0.5] * 4)
+    scores[:wrong, 50] = 0.9
+    columns = [1 - scores, scores]
+    predictions = np.stack(columns if subgraphs.classes[1] == "yes" else columns[::-1], axis=2)
+    judge = CandidateScores(pool, "auprc")
+    found = judge.of(predictions)
+    assert found["score"] == pytest.approx(1 - wrong / 4 / 6)
+    assert 0.3 < found["low"] < 0.99
+    assert found["low"] <= found["score"] <= found["high"]
+    low, high = judge.lead(predictions[:1], predictions[-1:])
+    assert low <= judge.of(predictions[:1])["score"] - judge.of(predictions[-1:])["score"] <= high
 
 
 def test_no_curve_by_a_ranking_of_one_class():

@@ -34,8 +34,6 @@ from subgnn.task import Binary, MultiLabel, Scores, Standard, TaskName, Threshol
 STEPS = 30
 HEADLINE = "headline"
 """Scored by micro-F1, for real values by R^2."""
-RANKING = ("auroc", "auprc")
-"""Metrics of rankings that answers may be selected by, beside ``recall@k``."""
 BEHIND = 0.01
 """The p-value of a paired lead from which a candidate is clearly behind."""
 MARGIN = 0.005
@@ -44,6 +42,11 @@ _TINY = 1e-12
 PATIENCE = 8  # steps without improvement after which greedy selection stops
 
 Array = NDArray[np.float64]
+
+
+def is_ranking(metric: str) -> bool:
+    """Whether a metric depends on nothing but the order of scores."""
+    return metric in ("auroc", "auprc") or recall_count(metric) is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +74,7 @@ class OutOfFold:
 
     def score(self, predictions: Array) -> float:
         """The score of predictions (repeats, n, outputs), as the mean over repeats; NaN becomes 0."""
-        if self.metric not in RANKING and recall_count(self.metric) is None:
+        if not is_ranking(self.metric):
             return float(np.nan_to_num(self.terms(predictions).score))
         return float(np.nan_to_num(np.mean([ranking_metric(self.metric, one, self.targets) for one in predictions])))
 
@@ -82,11 +85,22 @@ class OutOfFold:
         return mean_terms([score_terms(one, self.targets, self.task) for one in found])
 
     def samples(self, predictions: Array) -> Array:
-        """Scores by a ranking on samples of the subgraphs; of the first repeat, as the others are like it."""
-        # Samples of rows in their order are nearly sorted, which ranks them several times faster.
-        order = np.argsort(-predictions[0, :, -1], kind="stable")
-        first, targets = predictions[0, order], self.targets[order]
-        return resampled(lambda rows: ranking_metric(self.metric, first[rows], targets[rows]), self.units[order])
+        """Scores by a ranking, the means over repeats, on samples of the subgraphs."""
+
+        def of(one: Array) -> Array:
+            # Samples of rows in their order are nearly sorted, which ranks them several times faster.
+            order = np.argsort(-one[:, -1], kind="stable")
+            ranked, targets = one[order], self.targets[order]
+            return resampled(lambda rows: ranking_metric(self.metric, ranked[rows], targets[rows]), self.units[order])
+
+        return np.asarray(np.mean([of(one) for one in predictions], axis=0))
+
+    @property
+    def rarer_units(self) -> int:
+        """How many units have another class than the most frequent one, or any label."""
+        common = task_of(self.task).constant(self.targets) if self.targets.ndim == 1 else 0
+        rows = (self.targets != common).reshape(len(self.targets), -1).any(axis=1)
+        return len(np.unique(self.units[rows]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,9 +119,10 @@ def simplest(given: OutOfFold) -> Array:
     if given.metric == HEADLINE:
         error = standard_error(given.terms(top).joined(given.units))
         return _only(next(i for i, score in enumerate(scores) if score >= max(scores) - error), len(scores))
-    # Of few positives, scores are far less certain than leads over models that find some of the same ones.
-    samples = given.samples(top)
-    leads = (samples - given.samples(one) for one in given.predictions)
+    # Of few positives, scores are far less certain than leads over models that find some of the same ones. Errors are
+    # those of the first repeat, as the others are like it.
+    samples = given.samples(top[:1])
+    leads = (samples - given.samples(one[:1]) for one in given.predictions)
     errors = (float(one.std(ddof=1)) if len(one) > 1 else 0.0 for one in leads)
     near = (i for i, error in enumerate(errors) if scores[i] >= max(scores) - error)
     return _only(next(near), len(scores))
@@ -172,11 +187,7 @@ def chance_of_mean(mean: float, error: float, given: OutOfFold) -> float:
     It has as many degrees of freedom as units have another class than the most frequent one, or any label, less one:
     with three positive subgraphs among hundreds, these three make up the error, which is then uncertain itself.
     """
-    targets = given.targets
-    common = task_of(given.task).constant(targets) if targets.ndim == 1 else 0
-    rows = (targets != common).reshape(len(targets), -1).any(axis=1)
-    freedom = max(1, len(np.unique(given.units[rows])) - 1)
-    return float(scipy.stats.t.sf(mean / max(error, _TINY), freedom))
+    return float(scipy.stats.t.sf(mean / max(error, _TINY), max(1, given.rarer_units - 1)))
 
 
 RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": best, "ensemble": ensemble}

@@ -23,15 +23,14 @@ from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
-from subgnn.metrics.significance import score_interval
+from subgnn.metrics.significance import score_interval, wilson
 from subgnn.models.recipes import check_recipe, used_attributes
 from subgnn.models.registry import check_edges, model_of
-from subgnn.ranking import recall_count
 from subgnn.result import LearningCurve, LearningPoint
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import task_of
 from subgnn.training.cross_validation import UNUSED, CrossValidation
-from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold
+from subgnn.training.ensemble_selection import HEADLINE, OutOfFold, is_ranking
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.fits import Entry
 
@@ -122,7 +121,7 @@ class CandidateScores:
     def by(cls, select_by: str, pool: CrossValidation) -> Self:
         """Scores by the metric of a ranking where the recipe selects by one, else by the headline metric."""
         metric = task_of(pool.subgraphs.task).selection_metric(select_by)
-        return cls(pool, metric if metric in RANKING or recall_count(metric) is not None else HEADLINE)
+        return cls(pool, metric if is_ranking(metric) else HEADLINE)
 
     @property
     def metric_name(self) -> str:
@@ -140,17 +139,20 @@ class CandidateScores:
         return {"score": self.given(even).score(even), "low": None, "high": None}
 
     def of(self, predictions: NDArray[Any] | None) -> dict[str, float | None]:
-        """The score of out-of-fold predictions (repeats, n, outputs) with its 95 % interval; all None without any."""
+        """The mean score of out-of-fold predictions (repeats, n, outputs) with its 95 % interval; None without any."""
         if predictions is None:
             return {"score": None, "low": None, "high": None}
         found, given = predictions.astype(np.float64), self.given(predictions)
+        score = given.score(found)
         if self.metric == HEADLINE:
-            terms = given.terms(found).joined(given.units)
-            ends: Any = score_interval(terms) if np.isfinite(terms.score) else (None, None)
+            low, high = score_interval(given.terms(found).joined(given.units))
         else:
-            samples = given.samples(found)
-            ends = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        return {"score": given.score(found), "low": ends[0], "high": ends[1]}
+            low, high = _middle(given.samples(found))
+            if low == high == 1:  # samples of a perfect ranking do not differ
+                low, high = wilson(1.0, given.rarer_units)
+        if np.isnan(low):
+            return {"score": score, "low": None, "high": None}
+        return {"score": score, "low": min(low, score), "high": max(high, score)}
 
     def given(self, *predictions: NDArray[Any]) -> OutOfFold:
         """Out-of-fold predictions of several candidates (repeats, n, outputs), to be scored by the metric."""
@@ -161,10 +163,18 @@ class CandidateScores:
     def lead(self, ours: Floats, theirs: Floats) -> tuple[float, float]:
         """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
         given = self.given(ours, theirs)
+        gain = given.score(ours) - given.score(theirs)
         if self.metric == HEADLINE:
-            return score_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
-        low, high = np.quantile(given.samples(ours) - given.samples(theirs), [0.025, 0.975]).tolist()
-        return low, high
+            low, high = score_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
+        else:
+            low, high = _middle(given.samples(ours) - given.samples(theirs))
+        return min(low, gain), max(high, gain)
+
+
+def _middle(samples: Floats) -> tuple[float, float]:
+    """The ends of 95 % of some samples; NaN without any."""
+    low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (np.nan, np.nan)
+    return low, high
 
 
 def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name: str) -> NDArray[np.int8]:
@@ -215,6 +225,8 @@ def learning_curve(
     gain = after.score - before.score
     added = f"added {gain:.3f}" if gain > 0 else f"changed the score by {gain:+.3f}"
     begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
-    shown = f"{begin} ({before.score:.3f} to {after.score:.3f}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
-    chance = ", which is within chance; more labels alone may not help."
+    repeated = any(entry.predictions is not None and len(entry.predictions) > 1 for entry, _ in members)
+    scores_of = f"{before.score:.3f} to {after.score:.3f}" + " in the first division into folds" * repeated
+    shown = f"{begin} ({scores_of}, 95 % interval of the gain {low:+.3f} to {high:+.3f})"
+    chance = ", which is within chance; more labels alone may not raise the score."
     return LearningCurve(points=points, sentence=shown + ("; more labels would probably help." if low > 0 else chance))
