@@ -146,6 +146,16 @@ def excerpt(value: str | bytes) -> str:
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> counted(1, "subgraph"), counted(2000, "subgraph")
+        ('1 subgraph', '2,000 subgraphs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def shortened(name: str) -> str:
     """A name for a message, cut if it is very long."""
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."

@@ -23,7 +23,7 @@ from subgnn.cli.options import (
     check_paths,
 )
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
-from subgnn.errors import UserError
+from subgnn.errors import UserError, counted
 from subgnn.inference.options import PredictOptions
 from subgnn.result import RESULTS
 from subgnn.storage.files import STANDARD_STREAM
@@ -104,7 +104,7 @@ def predict_subgraphs(
 
     with workers.workers() as engine:
         count = write_predictions(run, options.files(out), wanted, engine=engine, record=record)
-    options.report(run, out, f"predictions for {count:,} subgraphs", num_subgraphs=count)
+    options.report(run, out, f"predictions for {counted(count, 'subgraph')}", num_subgraphs=count)
 
 
 @with_options(AnswerOptions)
@@ -150,7 +150,7 @@ def embed_subgraphs(
             count, width = write_embeddings_without_labels(
                 graph, files, chosen, seed=seed, model=model, on_progress=bar.prepare
             )
-    words = f"vectors of {width} numbers for {count:,} subgraphs"
+    words = f"vectors of {width} numbers for {counted(count, 'subgraph')}"
     options.report(run, out, words, num_subgraphs=count, width=width)
     if model is not None and out != STANDARD_STREAM:
         print_line(f"{model}: the model, to embed more subgraphs")
@@ -188,7 +188,7 @@ def search_subgraphs(
         print_json({"run": str(run), "by": by, "results": results, "notes": options.notes})
         return
     files.write(form, search_table(known, query, searching))
-    options.report(run, out, f"nearest known subgraphs for {len(query):,} subgraphs", num_subgraphs=len(query))
+    options.report(run, out, f"nearest known subgraphs for {counted(len(query), 'subgraph')}", num_subgraphs=len(query))
 
 
 @with_options(AnswerOptions)
@@ -223,7 +223,7 @@ def explain_subgraphs(
     if pictures is not None:
         options.notes.extend([*pictures.notes(query), f"drawn: {', '.join(map(str, pictures.written))}"])
     count = len(query)
-    options.report(run, out, f"explanations of {count:,} prediction{'s' if count != 1 else ''}", num_subgraphs=count)
+    options.report(run, out, f"explanations of {counted(count, 'prediction')}", num_subgraphs=count)
 
 
 @with_options(AnswerOptions)
@@ -257,7 +257,7 @@ def complete_subgraphs(
         print_json({"run": str(run), "num_subgraphs": count, "suggestions": rows, "notes": options.notes})
         return
     files.write(form, table)
-    options.report(run, out, f"nodes suggested for {count:,} subgraphs", num_subgraphs=count)
+    options.report(run, out, f"nodes suggested for {counted(count, 'subgraph')}", num_subgraphs=count)
 
 
 @with_options(AnswerOptions)

@@ -12,7 +12,7 @@ from subgnn.api.options import TableOptions, with_options
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DataOptions, DatasetPath, ForceFlag, IdBase, JsonFlag, KeyValues, OutFolder
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.errors import DataError, UserError, choices, excerpt
+from subgnn.errors import DataError, UserError, choices, counted, excerpt
 from subgnn.lab.datasets.catalog import AUTHORS_PAGE, CATALOG, COLUMNS, CatalogEntry
 from subgnn.parallel.memory import parse_size
 from subgnn.training.options import SplitName
@@ -105,7 +105,7 @@ def convert_dataset(
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:
-        notes.append(f"{len(dataset.unlabelled):,} subgraphs without a label are not written")
+        notes.append(f"not written: {counted(len(dataset.unlabelled), 'subgraph')} without a label")
     notes += label_notes(dataset.subgraphs) if reading.labels is None else []
     hyphens = [name for name in dataset.subgraphs.classes if "-" in name.strip("-")]
     whole = reading.labels is None and dataset.subgraphs.task != "multi-label"
@@ -158,7 +158,7 @@ def check_dataset(*, path: DatasetFiles, files: DataOptions, json: JsonFlag = Fa
         count, hint = problems.num_errors, "fix the files and check again"
         if files.members is None and path.is_file() and not is_bundle(path):
             hint += f"; if these are edges, give their subgraphs too: {command}"
-        print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; {hint}")
+        print_error(f"{path}: {counted(count, 'problem')}; {hint}")
         raise typer.Exit(2)
     graph, subgraphs = dataset.graph, dataset.subgraphs
     print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.strings import NodeNames, find_node
 from subgnn.data.values import check_features, check_node_ids, check_num_nodes, check_times, check_types, check_weights
-from subgnn.errors import DataError, choices, excerpt, warn
+from subgnn.errors import DataError, choices, counted, excerpt, warn
 from subgnn.kernels.build_csr import directed_csr, other_weights, transpose, undirected_csr
 from subgnn.ragged import hashed
 
@@ -133,7 +133,7 @@ class Graph:
         if loops or (repeats and how == "first"):
             lines.insert(0, dropped_line(loops, repeats if how == "first" else 0))
         if repeats and how != "first":
-            lines.append(f"{repeats:,} repeated edge{'s' * (repeats > 1)} joined: the weight is the {how} of theirs")
+            lines.append(f"{counted(repeats, 'repeated edge')} joined: the weight is the {how} of theirs")
         for line in lines:
             warn(line)
         if features is not None and (features := check_features(features, n)).flags.writeable:
@@ -371,7 +371,7 @@ class _Edges:
 def dropped_line(loops: int, repeats: int) -> str:
     """The line about self loops and repeated edges that were dropped."""
     counts = ((loops, "self loop"), (repeats, "repeated edge"))
-    return "dropped " + " and ".join(f"{count:,} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
+    return "dropped " + " and ".join(counted(count, noun) for count, noun in counts if count)
 
 
 def other_weights_line(count: int, edge: tuple[int, int, float, float], names: NodeNames | None, kept: str) -> str:

@@ -88,7 +88,7 @@ class NodeMatch:
     def tell_gone(self, count: int, what: str) -> None:
         """Note that nodes which are needed are gone, unless there are none."""
         if count:
-            self.notes.append(f"{count:,} {what}")
+            self.notes.append(f"{what}: {count:,}")
 
     def rows(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """The rows of old nodes, -1 for those that are gone; a ValueError for what is no node of the old graph."""
@@ -107,8 +107,8 @@ class NodeMatch:
         """Subgraphs of the old graph in the new one; those that have lost all nodes are left out, which is noted."""
         nodes = self.node_sets(subgraphs.nodes)
         smaller, kept = int((nodes.lengths < subgraphs.nodes.lengths).sum()), np.flatnonzero(nodes.lengths > 0)
-        self.tell_gone(smaller, "subgraphs of the run's dataset have nodes that are gone, which are left out")
-        self.tell_gone(len(nodes) - len(kept), "subgraphs of the run's dataset have no node left, and are left out")
+        self.tell_gone(smaller, "subgraphs of the run with nodes that are gone")
+        self.tell_gone(len(nodes) - len(kept), "subgraphs of the run whose nodes are all gone, which are left out")
         return replace(subgraphs, nodes=nodes).take(kept)
 
     def vectors(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:

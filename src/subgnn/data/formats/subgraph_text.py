@@ -18,7 +18,7 @@ from subgnn.data.formats.text import read_lines
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, several_nodes, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_and_absent, with_absent
 from subgnn.data.values import MAX_NODES, parse_time, parse_times, plausible_nodes
-from subgnn.errors import DataError, choices, excerpt
+from subgnn.errors import DataError, choices, counted, excerpt
 from subgnn.ragged import Ragged
 
 ASK_ID_BASE = "; was the file written with ids from 1? pass --id-base 1"
@@ -106,7 +106,7 @@ def read_subgraphs(
             problems.error(f"{path}:{number}", error.what, error.hint)
     again = [row for row in rows if row.repeated]
     if again:
-        what = f"{sum(row.repeated for row in again)} repeated nodes in subgraphs; each counts once"
+        what = f"{counted(sum(row.repeated for row in again), 'repeated node')} in subgraphs; each counts once"
         problems.warn(f"{path}:{again[0].number}", what)
     if not number:
         problems.error(str(path), "no subgraphs", _COLUMNS)

@@ -101,7 +101,7 @@ class EnrichmentModel(ArrayModel):
     def moved(self, checkpoint: Checkpoint, match: NodeMatch, vectors: Vectors) -> Checkpoint:
         """Renumber the nodes that training knows, without those that are gone."""
         weights, places = checkpoint.weights, match.rows(checkpoint.weights["columns"])
-        match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs are gone")
+        match.tell_gone(int((places < 0).sum()), "nodes of training subgraphs that are gone")
         kept = np.flatnonzero(places >= 0)
         kept = kept[np.argsort(places[kept])]
         moved = {"columns": places[kept], "background": np.array(match.graph.num_nodes)}

@@ -301,7 +301,7 @@ def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray
     nodes = with_absent(match.node_sets(before), None if absent is None else match.node_sets(absent))
     nodes = as_rows(nodes, times_of(before))
     kept = np.flatnonzero(nodes.lengths > 0)
-    match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs have nodes that are gone")
+    match.tell_gone(int((nodes.lengths < before.lengths).sum()), "training subgraphs with nodes that are gone")
     if not len(kept):
         raise DataError("no training subgraph has a node left", where="--graph", hint="train again on this graph")
     return nodes.take(kept), kept

@@ -191,7 +191,7 @@ class GLASSModel(MessagePassingModel):
         """As of any model that passes messages; the reference nodes are renumbered, without those that are gone."""
         found = super().moved(checkpoint, match, vectors)
         places = match.rows(checkpoint.weights["reference"].numpy())
-        match.tell_gone(int((places < 0).sum()), "nodes of the reference pass are gone")
+        match.tell_gone(int((places < 0).sum()), "nodes of the reference pass that are gone")
         reference = np.sort(places[places >= 0]).astype(np.int32)
         return replace(found, weights=found.weights | {"reference": torch.from_numpy(reference)})
 

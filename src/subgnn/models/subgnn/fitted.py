@@ -233,7 +233,7 @@ class SubGNNModel(ChannelModel):
         """Renumber the anchors, and make a table of all nodes of the new graph for each network."""
         spec, gone = checkpoint.spec, [0]
         shared = [[None if one is None else moved_anchors(one, match.rows, gone) for one in row] for row in spec.shared]
-        match.tell_gone(gone[0], "anchors are gone, or have lost nodes; others stand in for them")
+        match.tell_gone(gone[0], "anchors that are gone or have lost nodes, for which others stand in")
         moved = replace(spec, shared=shared)
         if not has_embeddings(spec):
             nodes = match.rows(spec.table_nodes)
