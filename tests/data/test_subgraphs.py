@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, Graph, SubgraphSet
-from subgnn.data.subgraphs import encode_labels
+from subgnn.data.subgraphs import encode_labels, label_notes
 
 NODES = [[0, 1], [2], [1, 3]]
 
@@ -155,6 +155,16 @@ def test_joined_labels_are_split(texts, task, expected):
     task, targets, classes = encode_labels(texts, task, separator="-")
     wanted = encode_labels(expected, task)
     assert (task, targets.tolist(), classes) == (wanted[0], wanted[1].tolist(), wanted[2])
+
+
+@pytest.mark.parametrize(
+    ("labels", "separator"),
+    [(["La", "Lb", "La;Lb", "Lb"], ";"), (["a|b", "b", "a"], "|"), (["Paris, France", "Lyon, France", "x"], "")],
+)
+def test_several_labels_in_one_are_noticed(labels, separator):
+    notes = label_notes(SubgraphSet.from_lists([[0]] * len(labels), num_nodes=1, labels=labels))
+    hint = f"3 classes; if '{separator}' separates labels, pass --task multilabel --label-separator '{separator}'"
+    assert notes == ([hint] if separator else [])
 
 
 def test_a_dataset_refuses_nodes_that_are_not_in_its_graph():
