@@ -53,7 +53,7 @@ def test_subgraphs_without_a_label_are_kept_to_be_predicted(tmp_path):
     edges, members, labels = tables(tmp_path, e_csv=EDGES, m_gmt=GMT, l_csv=LABELS)
     with pytest.warns(DataWarning) as told:
         data = read_tables(edges, members, labels=labels, unlabelled="predict")
-    assert any("2 of 6 subgraphs have no label and are kept to be predicted" in str(one.message) for one in told)
+    assert any("without a label and kept to be predicted: 2 of 6 subgraphs" in str(one.message) for one in told)
     assert (list(data.subgraphs.names), list(data.unlabelled.names)) == (["s", "t", "u", "v"], ["w", "x"])
     assert data.unlabelled.columns == {"description": ["na", "na"]}
     words = [edges, members, "--labels", labels, "--unlabelled", "predict", "--recipe", "bag", "--json"]

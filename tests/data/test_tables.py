@@ -138,7 +138,7 @@ def test_subgraphs_without_a_label_are_left_out_and_counted(tmp_path, label, kin
     with pytest.warns(DataWarning) as told:
         subgraphs, _ = read_membership_table(path, graph)
     place = f"{'line' if kind == 'lines' else 'row'} 2" + (f": '{label}'" if label else "")
-    what = f"{path}: 2 of 6 subgraphs have no label and are left out ({place})"
+    what = f"{path}: without a label and left out: 2 of 6 subgraphs ({place})"
     assert what in [str(warning.message) for warning in told]
     assert (subgraphs.classes, len(subgraphs)) == (("x", "y"), 4)
     assert [row.tolist() for row in subgraphs.nodes] == [[0], [2], [0], [1]]
@@ -198,6 +198,7 @@ def test_edge_lists_without_a_header(tmp_path, content):
     assert set(edges_of(graph)) == {("a", "b"), ("b", "c"), ("a", "c")}
 
 
+RING = "".join(f"n{i},n{(i + 1) % 30}\n" for i in range(30))
 UNCLEAR = {
     "an end that occurs once": "leaf a\na b\nb c\n",
     "two lines": "a b\nc d\n",
@@ -206,6 +207,7 @@ UNCLEAR = {
     "a leaf and numbers": "leaf 1\n1 2\n2 3\n",
     "a weight": "leaf,a,2\na,b,1\n",
     "no weight": "leaf,a,NA\na,b,1\n",
+    "two nodes apart, as others are": "leaf,twig\n" + RING + "lone,other\n",
 }
 
 
@@ -234,6 +236,7 @@ HEADERS = {
     "text above numbers, some missing": "left,right,n\na,b,1\nb,c,NA\n",
     "a comment": "#left\tright\na\tb\nb\tc\n",
     "an empty title": ",right\na,b\n",
+    "two texts of its own above many nodes that repeat": "customer,item\n" + RING,
 }
 
 
@@ -241,7 +244,11 @@ HEADERS = {
 def test_a_header_is_known_by_its_words_or_by_numbers_below_it(tmp_path, content):
     content = content.replace("x1", "1")
     lines = content.splitlines()[1:]
-    assert read_edge_table(table(tmp_path, "e.dat", content)).num_edges == len(lines)
+    notes = []
+    graph = read_edge_table(table(tmp_path, "e.dat", content), ReadOptions(on_note=notes.append))
+    assert graph.num_edges == len(lines)
+    if "customer" in content:
+        assert "titles, because no other has 'customer' or 'item'; if it is an edge, write titles above it" in notes[0]
 
 
 def test_numbered_rows_keep_their_sign_in_the_first_line(tmp_path):
