@@ -82,6 +82,10 @@ def test_help_lists_commands_in_the_order_of_use():
         (("data", "describe", "x", "y", "z"), "subgnn data describe: Got unexpected extra argument"),
         (("data", "describe", "x", "--id-base", "2"), "subgnn data describe: Invalid value for '--id-base'"),
         (("data", "split", "x", "--out", "y", "--method", "no"), "subgnn data split: Invalid value for '--method'"),
+        (
+            ("train", "x", "--out", "y", "--device", "tpu"),
+            "subgnn train: Invalid value for '--device': 'tpu' is not one of 'auto'",
+        ),
     ],
 )
 def test_usage_errors(arguments, message):

@@ -225,10 +225,11 @@ def _report(error: Exception) -> int:
         hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use more memory"
         print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
     elif (usage := getattr(error, "format_message", None)) is not None:
+        said = usage().replace("Value error, ", "").rstrip(".")
         if kind != "NoArgsIsHelpError":  # which has printed the help
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "subgnn"
-            print_error(f"{command}: {usage().rstrip('.')}; see {command} --help")
+            print_error(f"{command}: {said}; see {command} --help")
     else:
         print_error(f"subgnn failed: {kind}: {error}; this is a bug in subgnn: run again with --debug and report it")
         return 1
