@@ -129,6 +129,17 @@ class UpdatedFrom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Options with which edges and labels were read, for later versions of them; ``columns`` of edges, by role."""
+
+    id_base: int | None = None
+    repeated: str | None = None
+    encoding: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    label_separator: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
     """The dataset of a run: its size, SHA-256 of its content, and the source and licence that its card states."""
 
@@ -153,6 +164,7 @@ class RunResult:
     run: str
     dataset: str
     source: str
+    reading: Reading = Reading()
     split: str
     edges_until: AnyNumber | None = None
     look_ahead: bool = False
@@ -250,5 +262,6 @@ def read_result(folder: Path) -> RunResult:
     """The result of a finished run, from run.json in its folder."""
     path = folder / RESULTS
     if not path.is_file():
-        raise DataError("no finished run", where=str(folder), hint="subgnn train writes one; --resume finishes it")
+        hint = "subgnn train writes one, and continues an interrupted one with --resume"
+        raise DataError("no finished run", where=str(folder), hint=hint)
     return parse_result(read_json(path, _AGAIN), str(path), _AGAIN)

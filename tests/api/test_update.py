@@ -1,5 +1,7 @@
 """A run is fitted again on a graph that has grown, with its labels and new ones."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ import subgnn
 from subgnn.api.update import joined, selected_settings, update_run
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
+from subgnn.inference.open import match_graph
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import find_recipe
 from subgnn.result import read_result
@@ -70,6 +73,19 @@ def test_an_update_keeps_the_members_and_knows_the_new_class(grown):
         update_run(grown / "run", grown / "grown.csv", out)
     again = update_run(grown / "run", grown / "grown.csv", grown / "again")
     assert again.updated_from is not None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_another_graph_is_read_as_in_training(tmp_path):
+    edges, members = halves()
+    edges = pd.concat([edges, edges]).assign(first=1.0, second=2.0).rename(columns={"source": "x", "target": "y"})
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    dataset = subgnn.read_tables(edges, members, source="y", target="x", weight="second", repeated="sum")
+    subgnn.train(dataset, tmp_path / "run", recipe="bag", report=False, progress=False)
+    for run in (tmp_path / "run", update_run(tmp_path / "run", tmp_path / "edges.csv", tmp_path / "new").run):
+        result = read_result(Path(run))
+        again, _ = match_graph(tmp_path / "edges.csv", dataset, result.reading)
+        assert again.content_hash == dataset.graph.content_hash == result.data.graph_hash
 
 
 def test_selected_settings_are_those_the_recipe_left_open(grown):

@@ -242,7 +242,7 @@ def ask_server(run: Path, members: Path, columns: Sequence[str]) -> bytes:
 REFUSED = {
     "unknown nodes": (
         Case(members=("members.csv", text(long(WITH_UNKNOWN)))),
-        "members.csv: row 4: node 'nobody' is not in the graph (in 19 of 20 subgraphs); correct it, or pass "
+        "members.csv: row 7: node 'nobody' is not in the graph (in 19 of 20 subgraphs); correct it, or pass "
         "--unknown drop to leave it out",
     ),
     "nothing in common": (

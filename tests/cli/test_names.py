@@ -81,7 +81,7 @@ def test_ids_of_a_dataset_whose_nodes_are_named_otherwise_are_refused(made, tmp_
 @pytest.mark.parametrize(
     ("line", "start", "end"),
     [
-        ("7-1", "node '1' is not in the graph; ", "; nodes have names here, so write row 1 as #1"),
+        ("7-1", "node '1' is not in the graph; correct it, or pass ", "--unknown drop to leave it out"),
         ("7-#12", "node '#12' is not in the graph; correct it, or pass ", "--unknown drop to leave it out"),
         ("7-x", "node 'x' is not in the graph; correct it, or pass ", "--unknown drop to leave it out"),
     ],

@@ -79,6 +79,22 @@ def test_auto_as_json_and_resumed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("out", "options", "message"),
+    [
+        ("full", (), "exists already; choose another --out"),
+        ("full/file/run", (), "cannot be written \\(not a folder"),
+        ("run", ("--threshold", "often"), "--threshold: the threshold is 'often'"),
+    ],
+)
+def test_some_refusals_come_before_the_data_is_read(tmp_path, out, options, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    called = call("train", tmp_path / "no such data", "--out", tmp_path / out, *options)
+    assert called.code == 2
+    assert re.search(message, called.err)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--recipe", "structur"), "did you mean 'structure'?"),

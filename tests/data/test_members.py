@@ -77,6 +77,17 @@ def test_a_table_without_a_header_does_not_lose_its_first_row(tmp_path, rows):
         read_members(path, GRAPH, labelled=False)
 
 
+@pytest.mark.parametrize("rows", ["s1,TP53,x\ns1,BAX,x\n", "TP53,s1\nBAX,s1\n", "TP53;BAX,x\nHLA-A,y\n"])
+def test_a_table_without_a_header_is_not_lines_of_nodes(tmp_path, rows):
+    with pytest.raises(DataError, match=r"m.csv: no header line: the first line has 'TP53"):
+        read(tmp_path / "m.csv", rows)
+
+
+def test_a_table_of_edges_in_place_of_subgraphs(tmp_path):
+    with pytest.raises(DataError, match=r"'gene1' and 'gene2' both have nodes, .* are the two tables swapped\?"):
+        read(tmp_path / "m.csv", "gene1,gene2\nTP53,BAX\nBAX,B2M\n")
+
+
 LINES = {
     "joined": "TP53-BAX\nHLA-A\n",
     "with labels": "TP53-BAX\tx\ttrain\nHLA-A\ty\tval\n",
@@ -162,7 +173,7 @@ def test_unknown_nodes_are_listed_once_with_counts(tmp_path):
     with pytest.raises(DataError) as error:
         match_nodes(found, GRAPH)
     assert str(error.value) == (
-        f"{tmp_path}/m.csv: row 1: 2 nodes are not in the graph, in 3 of 3 subgraphs: 'TP35' (nearest: 'TP53'), "
+        f"{tmp_path}/m.csv: row 2: 2 nodes are not in the graph, in 3 of 3 subgraphs: 'TP35' (nearest: 'TP53'), "
         "'CASP8' (nearest: 'CASP9'); correct them, or pass unknown='drop' to leave them out"
     )
     dropped = match_nodes(found, GRAPH, ReadOptions(unknown="drop"))
@@ -194,6 +205,14 @@ def test_row_numbers_of_a_graph_without_names(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2])
     found = read(tmp_path / "m.csv", "subgraph,node\ns,0\ns,2\nt,3\n", graph)[1]
     with pytest.raises(DataError, match=r"node '3' is not in the graph .*; ids run 0..2; was the file .* id_base=1"):
+        match_nodes(found, graph)
+
+
+@pytest.mark.parametrize(("text", "hint"), [("2", "if 2 is a row number, write #2"), ("35142", "leave it out")])
+def test_a_row_number_is_offered_where_it_can_be_one(tmp_path, text, hint):
+    graph = graph_of(["a", "b", "c"])
+    found = read(tmp_path / "m.csv", f"subgraph,node\ns,a\nt,b\nt,{text}\n", graph)[1]
+    with pytest.raises(DataError, match=rf"m.csv: row 3: node '{text}' is not in the graph \(in 1 of 2 .*{hint}$"):
         match_nodes(found, graph)
 
 

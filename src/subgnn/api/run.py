@@ -48,7 +48,7 @@ from subgnn.reports.run_page import model_card, score_text
 from subgnn.storage.files import temporary_folder
 from subgnn.task import TaskName, metric_name
 from subgnn.training.options import TrainOptions
-from subgnn.training.run_dir import PAGE
+from subgnn.training.run_dir import PAGE, check_early
 
 
 class Run:
@@ -276,6 +276,8 @@ def train(
     """
     chosen = as_recipe(recipe, settings)
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
+    if out is not None:
+        check_early(options, Path(out))
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
     if line := unused_line(chosen, dataset.graph, dataset.subgraphs):
         warn(line)

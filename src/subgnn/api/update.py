@@ -14,11 +14,11 @@ from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.data.own_times import timed
-from subgnn.data.read_tables import read_graph_of, read_subgraphs
+from subgnn.data.read_tables import read_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet, absent_rows, with_absent
 from subgnn.errors import DataError, UserError
-from subgnn.inference.open import open_run, renumbered, score
+from subgnn.inference.open import match_graph, open_run, renumbered, score
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import parse_recipe, portfolio, setting_text
 from subgnn.models.spec import ModelSpec
@@ -26,8 +26,8 @@ from subgnn.ragged import Ragged
 from subgnn.result import RunResult, UpdatedFrom, read_result
 from subgnn.task import task_of
 from subgnn.training.fit import TRAIN
-from subgnn.training.options import NO_CALLBACKS, Callbacks
-from subgnn.training.run_dir import CHECKPOINT, read_run_recipe, read_trained_on
+from subgnn.training.options import NO_CALLBACKS, Callbacks, TrainOptions
+from subgnn.training.run_dir import CHECKPOINT, check_early, read_run_recipe, read_trained_on
 
 _BY_SIZE = ("diffusion.algorithm", "diffusion.views")  # which follow from the graph, and may change with it
 
@@ -45,14 +45,15 @@ def update_run(
     """Fit a run again on a grown graph, into a folder with a copy of the data, and compare held-out scores."""
     if run.is_file():
         raise DataError("an exported run has no labels to fit to", where=str(run), hint="give the folder of the run")
+    check_early(TrainOptions(), out)
     before, own, checkpoint = read_result(run), read_trained_on(run), load_checkpoint(run / CHECKPOINT)
-    new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
-    match = NodeMatch.of(own, new)
+    new, match = match_graph(graph, own, before.reading)
     reading.on_note(match.line)
     known = match.subgraphs(own.subgraphs)
     if subgraphs is not None:
         # Two classes may become more, and few of the new subgraphs need not have both.
-        form = reading.labels or LabelFormat(task="multi-class" if known.task == "binary" else known.task)
+        task = "multi-class" if known.task == "binary" else known.task
+        form = reading.labels or LabelFormat(task, before.reading.label_separator)
         more, _ = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
         if more.splits is None:
             more = replace(more, splits=np.full(len(more), TRAIN, np.int8))
@@ -62,7 +63,7 @@ def update_run(
         reading.on_note(note)
     members = {name: part.spec for name, part in checkpoint.parts.items()}
     recipe = settled(read_run_recipe(run), checkpoint.spec, members)
-    dataset = Dataset(own.name, new, known)
+    dataset = Dataset(own.name, new, known, reading=before.reading)
     as_of = "subgraph" if before.as_of else "now" if before.look_ahead else None
     how: dict[str, Any] = {"seed": before.seed, "allow_look_ahead": before.look_ahead, "as_of": as_of, "device": device}
     found = train(dataset, recipe, out, keep_data=True, callbacks=callbacks, report=False, **how)

@@ -49,6 +49,9 @@ def train_run(
     check_recipe_early(recipe, settings or ())
 
     from subgnn.data.describe import task_line
+    from subgnn.training.run_dir import PAGE, check_early
+
+    check_early(options, out)
 
     dataset = data.read(path, "subgnn train EDGES MEMBERS --out RUN", seed=options.seed)
     many = fit_processes(options, len(dataset.subgraphs), dataset.graph.num_edges) > 1
@@ -60,7 +63,6 @@ def train_run(
     from subgnn.api.train_recipe import metric_line, train
     from subgnn.models.recipes import find_recipe, unused_line
     from subgnn.training.devices import current_ranks
-    from subgnn.training.run_dir import PAGE
 
     chosen = find_recipe(recipe, settings or ())
     prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one

@@ -8,6 +8,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, warn
 from subgnn.render import render
+from subgnn.result import Reading
 
 _MAX_ERRORS = 1000
 
@@ -21,6 +22,7 @@ class Dataset:
     subgraphs: SubgraphSet
     card: dict[str, Any] = field(default_factory=dict)  # what dataset.json holds: name, source, licence, ...
     unlabelled: SubgraphSet | None = None  # of tables, kept to be predicted
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values

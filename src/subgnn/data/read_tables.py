@@ -22,9 +22,9 @@ from subgnn.data.formats.subgraph_text import ASK_ID_BASE
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
-from subgnn.data.strings import Strings, several_nodes
+from subgnn.data.strings import Strings, is_id, is_number, several_nodes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, present_and_absent, single_classes, with_absent
-from subgnn.errors import DataError, choices, excerpt, warn
+from subgnn.errors import DataError, choices, counted, excerpt, warn
 from subgnn.ragged import Ragged
 
 _FRACTIONS = (0.8, 0.1, 0.1)
@@ -55,7 +55,7 @@ def read_tables(
     if not name:
         paths = [Path(source) for source in (members, edges) if isinstance(source, str | Path)]
         name = next((path.name.partition(".")[0] for path in paths), "tables")
-    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card, unlabelled=unlabelled)
+    return Dataset(name, graph, subgraphs, card, unlabelled, options.reading)
 
 
 def read_graph(source: Source, options: ReadOptions = ReadOptions()) -> Graph:
@@ -81,7 +81,8 @@ def read_graph_of(source: Source, options: ReadOptions = ReadOptions()) -> Graph
         path = Path(source)
         if FOLDER.accepts(path) and path.exists():
             problems = Problems()
-            return problems.require(read_folder(path, ReadOptions(), problems, graph_alone=True), path).graph
+            reading = ReadOptions(id_base=options.id_base)
+            return problems.require(read_folder(path, reading, problems, graph_alone=True), path).graph
         if BUNDLE.accepts(path):
             return read_dataset(path).graph
     return read_graph(source, options)
@@ -99,7 +100,7 @@ def read_subgraphs(
         if len(matched.empty) == len(members):
             hint = "are nodes named as in the edges?"
             raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
-        told.append(f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})")
+        told.append(f"left out: {counted(len(matched.empty), 'subgraph')} without a node in the graph ({first})")
         kept = np.flatnonzero(nodes.lengths > 0)
     labels, unlabelled = members.labels, None
     lacking = [] if labels is None else [i for i in kept.tolist() if options.no_label(labels[i])]
@@ -107,8 +108,8 @@ def read_subgraphs(
         written = "" if labels is None or not labels[lacking[0]] else f": {excerpt(str(labels[lacking[0]]))}"
         place = f"{members.unit} {members.rows[lacking[0]]}{written}"
         predicts = options.unlabelled == "predict"
-        becomes = "are kept to be predicted" if predicts else "are left out"
-        told.append(f"{len(lacking):,} of {len(kept):,} subgraphs have no label and {becomes} ({place})")
+        becomes = "kept to be predicted" if predicts else "left out"
+        told.append(f"without a label and {becomes}: {len(lacking):,} of {len(kept):,} subgraphs ({place})")
         unlabelled = _subgraph_set(members.take(lacking), nodes.take(lacking)) if predicts else None
         kept = np.setdiff1d(kept, lacking)
     members, nodes = members.take(kept), nodes.take(kept)
@@ -126,11 +127,10 @@ def read_subgraphs(
         raise DataError(error.what, where=where, hint="; ".join([error.hint, *told])) from None
     replace(matched, unknown={} if options.unknown == "error" else matched.unknown).warn()
     if matched.repeated:
-        told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
+        told.insert(0, f"{counted(matched.repeated, 'repeated node')} in subgraphs; each counts once")
     if drawn:
         shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-        drew = f"drew one, stratified {shares}, seed {seed}"
-        told.append(f"no column 'split': {drew}; subgnn data split draws a different one")
+        told.append(f"no column 'split', so the split was drawn: stratified {shares}, seed {seed}")
     for line in told:
         warn(f"{members.where}: {line}")
     return subgraphs, unlabelled
@@ -174,6 +174,7 @@ def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> An
 
 
 _SHOWN = 3
+_SAMPLE = 1000
 _MOST_COMPARED = 20_000
 _MOST_DIGITS = 3  # of a word, such as TP53
 _DATE = re.compile(r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)")
@@ -198,16 +199,17 @@ class Matched:
 
     def unknown_text(self) -> str:
         """The nodes that are not in the graph in a few words: how many, in how many subgraphs, the nearest names."""
-        within = f"in {int(np.count_nonzero(self.dropped)):,} of {len(self.nodes):,} subgraphs"
+        within = [f"in {np.count_nonzero(self.dropped):,} of {len(self.nodes):,} subgraphs"] * (len(self.nodes) > 1)
         dates = "; a spreadsheet has turned names into dates" if any(map(_DATE.fullmatch, self.unknown)) else ""
         near = {text: f"nearest: {excerpt(name)}" for text, name in self.nearest.items()}
         if len(self.unknown) == 1:
             (text,) = self.unknown
-            details = [within] * (len(self.nodes) > 1) + list(near.values())
+            details = [*within, *near.values()]
             return f"node {excerpt(text)} is not in the graph" + (f" ({', '.join(details)})" if details else "") + dates
         shown = [excerpt(text) + (f" ({near[text]})" if text in near else "") for text in list(self.unknown)[:_SHOWN]]
         more = ", ..." if len(self.unknown) > _SHOWN else ""
-        return f"{len(self.unknown):,} nodes are not in the graph, {within}: {', '.join(shown)}{more}{dates}"
+        begin = ", ".join([f"{len(self.unknown):,} nodes are not in the graph", *within])
+        return f"{begin}: {', '.join(shown)}{more}{dates}"
 
     def warn(self) -> None:
         if self.unknown:
@@ -216,8 +218,7 @@ class Matched:
             if found:
                 pairs = [f"{excerpt(text)} is {excerpt(name)}" for text, name in list(found.items())[:_SHOWN]]
                 more = ", ..." if len(found) > _SHOWN else ""
-                count = f"{len(found):,} name{'s' if len(found) > 1 else ''}"
-                warn(f"{self.where}: {count} {how}: {', '.join(pairs)}{more}")
+                warn(f"{self.where}: {counted(len(found), 'name')} {how}: {', '.join(pairs)}{more}")
 
 
 def match_nodes(members: Members, graph: Graph, options: ReadOptions = ReadOptions()) -> Matched:
@@ -228,9 +229,8 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = ReadOptio
     for i, text in enumerate(members.texts):
         node, in_another_case = graph.find(text)
         if node is not None and node < 0:
-            rows = members.nodes if i in members.nodes.values or members.absent is None else members.absent
-            error, subgraph = several_nodes(text, graph.names), int(rows.row_ids[np.argmax(rows.values == i)])
-            options.refuse(DataError(error.what, where=members.place(subgraph), hint=error.hint))
+            error = several_nodes(text, graph.names)
+            options.refuse(DataError(error.what, where=members.place_of_text(i), hint=error.hint))
         elif node is not None and graph.names is not None and (in_another_case or graph.names.is_alias(text)):
             (by_case if in_another_case else by_alias)[text] = graph.names[node]
         places[i] = -1 if node is None else node
@@ -249,12 +249,13 @@ def match_nodes(members: Members, graph: Graph, options: ReadOptions = ReadOptio
     if found.unknown and options.unknown == "error":
         them = "it" if len(found.unknown) == 1 else "them"
         hint = f"correct {them}, or pass --unknown drop to leave {them} out"
-        where = members.place(int(np.argmax(found.dropped > 0))) if len(members) > 1 else members.where
-        last, number = graph.num_nodes - 1, next((text for text in found.unknown if text.isdigit()), None)
+        first, last = members.texts.index(next(iter(found.unknown))), graph.num_nodes - 1
+        where = members.place_of_text(first) if len(members) > 1 else members.where
         if graph.names is None:
             hint += f"; ids run 0..{last}{ASK_ID_BASE if str(last + 1) in found.unknown else ''}"
-        elif number is not None:
-            hint += f"; nodes have names here, so write row {number[:18]} as #{number[:18]}"
+        elif not any(map(is_number, graph.names.primary[:_SAMPLE])):
+            rows = [text for text in found.unknown if is_id(text) and int(text) <= last]
+            hint += f"; nodes have names here: if {rows[0]} is a row number, write #{rows[0]}" if rows else ""
         options.refuse(DataError(found.unknown_text(), where=where, hint=hint))
     return found
 

@@ -35,7 +35,7 @@ from subgnn.models.recipes import check_recipe, find_recipe
 from subgnn.models.registry import check_edges, model_of, move_checkpoint, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
-from subgnn.result import Alerts, RunResult, Seconds, parse_result, read_result
+from subgnn.result import Alerts, Reading, RunResult, Seconds, parse_result, read_result
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.task import task_of
 from subgnn.training import run_dir
@@ -147,8 +147,7 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
         result, own = read_result(path), run_dir.read_trained_on(path)
         checkpoint = load_checkpoint(path / run_dir.CHECKPOINT)
         tables = load_run_vectors(path, checkpoint.tables())
-    new = graph if isinstance(graph, Graph) else read_graph_of(graph, ReadOptions(directed=own.graph.directed))
-    match = NodeMatch.of(own, new)
+    match = match_graph(graph, own, result.reading)[1]
     spec = checkpoint.spec
     if (match.graph.content_hash, match.graph.names_hash) != (spec.graph_hash, spec.names_hash):
         try:
@@ -163,6 +162,17 @@ def _open_on(path: Path, graph: Path | Graph, predictor: Callable[..., Predictor
     if result.as_of and known is not None:
         known = timed(known, result.as_of_step)
     return OpenedRun(made, result, known, match=match)
+
+
+def match_graph(graph: Path | Graph, own: Dataset, reading: Reading) -> tuple[Graph, NodeMatch]:
+    """Another graph, read as in training, and the match of its nodes with those that a run was trained on."""
+    notes: list[str] = []
+    if not isinstance(graph, Graph):
+        options = ReadOptions.again(reading, directed=own.graph.directed, on_note=notes.append)
+        graph = read_graph_of(graph, options)
+    match = NodeMatch.of(own, graph)
+    match.notes.extend(notes)
+    return graph, match
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:

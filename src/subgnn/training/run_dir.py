@@ -18,11 +18,12 @@ from subgnn.data.own_times import timed
 from subgnn.data.splits import named_split
 from subgnn.data.subgraphs import SPLITS, Keys, SubgraphSet, changes, subgraph_keys
 from subgnn.errors import DataError
+from subgnn.metrics.thresholds import Aim
 from subgnn.models.recipes import parse_recipe, unused_data
 from subgnn.parallel.locks import LOCK, locked_folder, names_in, remove
 from subgnn.result import RESULTS, DataFacts, RunResult, read_result
-from subgnn.storage.files import read_json, remove_leftovers, write_json
-from subgnn.training.options import RunOptions
+from subgnn.storage.files import read_json, refuse_existing, remove_leftovers, write_json
+from subgnn.training.options import RunOptions, TrainOptions
 from subgnn.versions import versions
 
 RECIPE, METRICS, LAST = RUN_RECIPE, "metrics.jsonl", "last.safetensors"
@@ -49,6 +50,7 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         **{name: getattr(options, name) for name in _COPIED},
         "run": str(options.out),
         "dataset": dataset.name,
+        "reading": dataset.reading,
         "as_of": "subgraph" if options.as_of == "subgraph" else "",
         "recipe": options.recipe.name,
         "method": options.recipe.method,
@@ -62,6 +64,16 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def check_early(options: TrainOptions, out: Path) -> None:
+    """Refuse what is wrong whatever the data: a folder with something in it, or not writable, and a malformed aim."""
+    refuse_existing(out, overwrite=True)
+    names, may_exist = names_in(out), options.resume or os.environ.get("RANK", "0") != "0"  # which the first has made
+    if names is None or not (may_exist or all(name.startswith(".") for name in names)):
+        raise _existing(out)
+    if options.threshold is not None:
+        Aim.parse(str(options.threshold))
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
 
 class _FolderReader:
     def __init__(self, folder: Path, options: ReadOptions, problems: Problems) -> None:
-        self.folder, self.problems = folder, problems
+        self.folder, self.options, self.problems = folder, options, problems
         self.card_path = folder / CARD
         self.card: dict[str, Any] = self._collect(self._read_card) or {}
         self.id_base = (self._card_int("id_base") or 0) if options.id_base is None else options.id_base
@@ -118,7 +118,8 @@ class _FolderReader:
         graph = self._collect(lambda: self._build(edges, num_nodes, features))
         if graph is None:
             return None
-        return Dataset(str(self.card.get("name", self.folder.resolve().name)), graph, subgraphs, self.card)
+        name = str(self.card.get("name", self.folder.resolve().name))
+        return Dataset(name, graph, subgraphs, self.card, reading=self.options.reading)
 
     def _collect(self, read: Callable[[], T]) -> T | None:
         try:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
@@ -16,11 +16,13 @@ from subgnn.data.graph import Graph, Repeated
 from subgnn.data.strings import is_missing
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.parallel.progress import ignore
+from subgnn.result import Reading
 from subgnn.task import TaskName
 
 Unknown = Literal["error", "drop"]
 """What to do with nodes that are not in the graph."""
 _SHOWN = 12
+_OF_EDGES = ("source", "target", "weight", "type", "time")  # roles of columns
 
 
 with (Path(__file__).parent / "columns.tsv").open(encoding="utf-8", newline="") as _file:
@@ -174,6 +176,20 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text_encoding(self.encoding))
+
+    @property
+    def reading(self) -> Reading:
+        """What is stated about edges and labels."""
+        columns = {role: title for role in _OF_EDGES if (title := self.columns.get(role)) is not None}
+        separator = None if self.labels is None else self.labels.separator
+        stated = {name: getattr(self, name) for name in ("id_base", "repeated", "encoding")}
+        return Reading(**stated, columns=columns, label_separator=separator)
+
+    @classmethod
+    def again(cls, reading: Reading, *, directed: bool, on_note: Callable[[str], None]) -> Self:
+        """Options to read a later version of a graph."""
+        how: Any = {"repeated": reading.repeated or "first", "columns": Columns(reading.columns), "directed": directed}
+        return cls(reading.id_base, encoding=reading.encoding, on_note=on_note, **how)
 
     def refuse(self, error: DataError) -> None:
         """Raise an error; or add it, where all problems are to be listed."""

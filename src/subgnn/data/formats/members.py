@@ -51,6 +51,7 @@ class Members:
     others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # all columns but names and nodes
     times: NDArray[Any] | None = None
     absent: Ragged | None = None  # places in texts
+    text_rows: Sequence[int] = ()  # in which texts are first, where each row has one
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -58,6 +59,13 @@ class Members:
     def place(self, subgraph: int) -> str:
         number = self.rows[subgraph]
         return f"{self.where}: row {number}" if self.unit == "row" else f"{self.where}:{number}"
+
+    def place_of_text(self, text: int) -> str:
+        """The first place of a text, by its place in ``texts``."""
+        if len(self.text_rows):
+            return f"{self.where}: row {self.text_rows[text]}"
+        rows = self.nodes if self.absent is None or text in self.nodes.values else self.absent
+        return self.place(int(rows.row_ids[np.argmax(rows.values == text)]))
 
     def nodes_of(self, subgraph: int) -> list[str]:
         return [self.texts[i] for i in self.nodes[subgraph]]
@@ -112,8 +120,9 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
         first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
-        cell = [first[0].split("\t")[0].strip()]
-        if (table is not None and len(table.titles) == 1) or node_share(cell, find_separator(cell, graph), graph) > 0:
+        cells = first[0].split("\t")[:1] if table is None or table.kind == "\t" else table.titles
+        known = sum(node_share([cell], find_separator([cell], graph), graph) > 0 for cell in cells)
+        if (table is not None and len(table.titles) == 1) or 2 * known > len(cells):
             return _from_lines(path, graph, options, wanted)
     if table is None:
         table = read_table(path, encoding=options.encoding, problems=options.problems)
@@ -162,7 +171,12 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     repeats = names is not None and len(set(names)) < len(names)
     if separator is None or (repeats and node_share(sample, separator, graph) <= 0.5):
         if names is None:
-            raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
+            error = missing(table.where, table.titles, ["subgraph"], list(found.values()))
+            if (other := _column_of_nodes(table, graph, columns, [node])) is not None:
+                what = f"the columns '{node}' and '{other}' both have nodes, as in a table of edges"
+                hint = f"are the two tables swapped? the edges come first; if not, {error.hint}"
+                raise DataError(what, where=table.where, hint=hint)
+            raise error
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
@@ -173,10 +187,10 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     return replace(_wide(table, found, names or cells, encoded), times=times)
 
 
-def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
+def _column_of_nodes(table: Table, graph: Graph, columns: Columns, taken: Sequence[str] = ()) -> str | None:
     """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
     named = {str(columns.get(role)).casefold() for role in ("subgraph", "label", "split") if columns.explicit(role)}
-    titles = [title for title in table.titles[:_MAX_GUESSED] if title.casefold() not in named]
+    titles = [title for title in table.titles[:_MAX_GUESSED] if title.casefold() not in named and title not in taken]
     return table.best_column(
         titles, lambda cells: node_share(cells, find_separator(cells, graph), graph), rows=_SAMPLE, least=0.5
     )
@@ -216,7 +230,8 @@ def _long(
             others[title] = [texts_of[begin] for begin in begins]
     labels, splits = values.get("label"), values.get("split")
     made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
-    return replace(made, others=others, absent=absent if "absent" in found else None)
+    text_rows = [table.number(int(row)) for row in np.unique(codes, return_index=True)[1]]
+    return replace(made, others=others, absent=absent if "absent" in found else None, text_rows=text_rows)
 
 
 def _lacks(table: Table, title: str) -> NDArray[np.bool_]:
