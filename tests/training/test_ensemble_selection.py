@@ -16,6 +16,7 @@ from subgnn.task import task_of
 from subgnn.training.ensemble_selection import (
     PATIENCE,
     STEPS,
+    Choice,
     OutOfFold,
     best,
     calibrate,
@@ -206,6 +207,12 @@ def test_samples_are_of_the_mean_over_repeats():
     samples = given.samples(given.predictions[0])
     assert np.quantile(samples, 0.025) < given.score(given.predictions[0]) < np.quantile(samples, 0.975) == 1.0
     assert given.rarer_units == 5
+
+
+def test_an_ensemble_of_one_is_called_the_best():
+    assert Choice("ensemble", np.array([0.0, 1.0]), {}).rule == "best"
+    assert Choice("ensemble", np.array([0.5, 0.5]), {}).rule == "ensemble"
+    assert Choice("simplest", np.array([0.0, 1.0]), {}).rule == "simplest"
 
 
 def test_of_rare_classes_the_answer_is_a_model_that_ranks_them():

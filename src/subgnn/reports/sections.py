@@ -37,7 +37,7 @@ _MAX_CLASSES, _CLASS = 40, 40
 _CHOSEN_ON = {"validation": "validation subgraphs", "out-of-fold": "out-of-fold predictions"}
 _CHOICES = {
     "ensemble": "an ensemble of candidates, weighted by greedy selection",
-    "best": "the candidate of the highest score",
+    "best": "the candidate of the highest score or, of nearly equal ones, of the highest likelihood",
     "simplest": "the simplest candidate within one standard error of the highest score",
 }
 _CANDIDATE, _WINDOW = 24, 0.15

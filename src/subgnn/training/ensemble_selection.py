@@ -105,11 +105,16 @@ class OutOfFold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """The rule that was chosen, the weights of the candidates (they sum to 1), and the score of each rule."""
+    """The rule that was applied, the weights of the candidates (they sum to 1), and the score of each rule."""
 
-    rule: str
+    applied: str
     weights: Array
     scores: dict[str, float]
+
+    @property
+    def rule(self) -> str:
+        """The rule by name; an ensemble of one is called the best."""
+        return "best" if self.applied == "ensemble" and self.weights.max() == 1 else self.applied
 
 
 def simplest(given: OutOfFold) -> Array:
