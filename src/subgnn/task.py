@@ -172,7 +172,8 @@ class Task:
         out. Multi-label accuracy counts a subgraph as correct when all its labels are. For two classes there is also
         AUPRC, the area under the precision-recall curve (average precision) of the rarer class, of equally many of the
         second; of several labels, the mean over those that can be ranked. ``recall@k`` as ``select_by`` adds this
-        metric (:func:`~subgnn.ranking.recall_at`). The two errors of regression are multiplied by ``unit``.
+        metric (:func:`~subgnn.ranking.recall_at`), and the metric that it names comes first. The two errors of
+        regression are multiplied by ``unit``.
         """
         outputs, targets = outputs.detach().float().cpu(), targets.cpu()
         found = self._agreement(self.predictions(outputs, thresholds), targets, outputs.shape[1])
@@ -180,7 +181,8 @@ class Task:
         ranked = ["auroc"] * self.has_classes + ["auprc"] * self.has_thresholds
         ranked += [select_by] * (self.has_thresholds and recall_count(select_by) is not None)
         scores, truth = self.probabilities(outputs).numpy(), targets.numpy()
-        return found | {name: ranking_metric(name, scores, truth) for name in ranked}
+        found |= {name: ranking_metric(name, scores, truth) for name in ranked}
+        return {name: found[name] for name in (select_by, *found) if name in found}
 
     def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
         raise self._no("metrics")

@@ -17,9 +17,11 @@ from subgnn.data.layout import lay_out
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
+from subgnn.models.recipes import find_recipe
 from subgnn.reports.run_page import run_report, write_report
 from subgnn.reports.sections import drawing_values
 from subgnn.result import RESULTS, read_result
+from subgnn.task import metric_name
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.training.examples import dataset, recipe
 
@@ -63,6 +65,19 @@ def test_every_section_is_there_in_order_and_every_tag_is_closed(made, task):
     assert all(table.one("caption").text for table in page.all("table"))
     for svg in page.all("svg"):
         assert svg.attributes.get("aria-hidden") or (svg.attributes["role"] == "img" and svg.attributes["aria-label"])
+
+
+@pytest.mark.filterwarnings("ignore:test has")
+@pytest.mark.parametrize("select_by", ["auprc", "macro_f1"])
+def test_a_page_and_its_table_lead_with_the_metric_of_selection(tmp_path, select_by):
+    chosen = find_recipe("bag", (f"training.select_by={select_by}",))
+    result = train(dataset("binary"), chosen, tmp_path / "run", device="cpu")
+    overview = read((tmp_path / "run" / "report.html").read_text(encoding="utf-8")).one("section", id="run")
+    word = metric_name(select_by)
+    assert f"test {word}{result.test[select_by]:.3f}" in overview.text
+    assert ("ranking at random" in overview.text) == (select_by == "auprc")
+    assert cells(overview.one("table"))[0][0] == word
+    assert next(iter(result.test)) == select_by
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -21,6 +21,7 @@ from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, pad
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate, evaluate_run
 from subgnn.result import RunResult, read_result
 from subgnn.task import metric_name, metric_text
+from subgnn.training.ensemble_selection import is_ranking
 from subgnn.training.options import TrainedRun
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path
 
@@ -40,7 +41,8 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
     columns, constant = ["val", "test"] if found.split == "test" else ["val"], found.constant()
     splits = {} if dataset.subgraphs.splits is None else SPLIT_NAMES
     sizes = [f"{len(dataset.subgraphs.indices(split)):,} {name}" for split, name in splits.items()]
-    low, high = result.intervals.get(columns[-1], (math.nan, math.nan))
+    lead = result.headline if result.select_by == "auto" else result.select_by
+    low, high = result.intervals.get(columns[-1] if lead == result.headline else "", (math.nan, math.nan))
     rows = [
         [
             metric_name(name),
@@ -59,6 +61,8 @@ def run_report(run: Path, dataset: Dataset, trained: TrainedRun | None = None) -
         columns=[names[split] for split in columns],
         rows=rows,
         constant=constant,
+        headline=lead,
+        guessing="ranking at random" if is_ranking(lead) else f"always predicting the {found.task.constant_word}",
         ends=f"95 % interval {score_text(low)} to {score_text(high)}, " if math.isfinite(low + high) else "",
         weights=weights,
         vectors=vectors,
