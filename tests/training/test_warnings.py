@@ -88,3 +88,15 @@ def test_without_a_test_split_the_page_shows_what_was_predicted_out_of_fold(tmp_
     assert ("30, without splits" in page) == (without == "splits")
     assert run.result.test == {}
     assert call("report", tmp_path / "run").code == 0
+
+
+def test_few_subgraphs_of_a_rare_class_in_test():
+    labels = ["fraud" if i in (0, 1, 2, 27) else "other" for i in range(30)]
+    given = changed(labels=dict(enumerate(labels)))
+    settings = {"training.select_by": "auprc"}
+    with pytest.warns(DataWarning, match=r"^test has 1 'fraud' subgraph; its scores say little$"):
+        run = subgnn.train(given, recipe="bag", settings=settings, device="cpu")
+    assert run.result.warnings[-1].startswith("test has 1 'fraud' subgraph;")
+    assert not subgnn.train(
+        given, recipe="bag", settings={"training.select_by": "accuracy"}, device="cpu"
+    ).result.warnings

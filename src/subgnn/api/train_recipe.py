@@ -14,16 +14,19 @@ from subgnn.data.own_times import snapshot_step, timed
 from subgnn.data.splits import first_held_out, looks_ahead, named_split, refuse_look_ahead, split_warnings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_notes, single_classes
 from subgnn.data.values import time_text
-from subgnn.errors import UserError, warn
+from subgnn.errors import UserError, excerpt, warn
 from subgnn.models.registry import model_of, names_where
 from subgnn.render import write_page
 from subgnn.reports.run_page import MODEL_CARD, model_card, run_report
 from subgnn.result import RunResult
 from subgnn.task import metric_name, task_of
 from subgnn.training.devices import Ranks
+from subgnn.training.ensemble_selection import is_ranking
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, TrainedRun, TrainOptions
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
+
+_FEW = 10  # subgraphs of a class in test, below which a ranking of them is no evidence
 
 
 @with_options(TrainOptions)
@@ -82,6 +85,7 @@ def train(
         **asdict(options),
     )
     warned = [*split_warnings(dataset.subgraphs, run.fitted_to), *single_classes(dataset.subgraphs)]
+    warned += _rare_in_test(recipe, dataset.subgraphs)
     rounded = [f"subgraphs are measured at their own times, rounded down to steps of {step:g}"] if step else []
     found = [*rounded, *label_notes(dataset.subgraphs), *map("; ".join, warned)]
     first = ranks is None or not ranks.rank
@@ -132,6 +136,17 @@ def metric_line(recipe: Recipe, subgraphs: SubgraphSet) -> str:
     rarer = task_of(subgraphs.task).positive(targets)
     share = f"{(targets == rarer).mean():.1%} of the subgraphs are {subgraphs.classes[rarer]}".replace("%", " %", 1)
     return f"compared by {metric_name(metric)}: {share}; set training.select_by to choose another"
+
+
+def _rare_in_test(recipe: Recipe, subgraphs: SubgraphSet) -> list[tuple[str, str]]:
+    """A test split with few subgraphs of the class that a ranking is about, as a fact and its consequence."""
+    rarer = task_of(subgraphs.task).positive(_targets_outside_test(subgraphs))
+    if rarer < 0 or subgraphs.splits is None or not is_ranking(recipe.training.select_by):
+        return []
+    test, name = np.asarray(subgraphs.targets)[subgraphs.indices("test")], excerpt(subgraphs.classes[rarer])
+    count = int((test == rarer).sum())
+    what = f"test has {count} {name} subgraph" + "s" * (count != 1)
+    return [(what, "its scores say little")] if len(test) and count < _FEW else []
 
 
 def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:
