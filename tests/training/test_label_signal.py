@@ -57,9 +57,9 @@ def test_candidates_that_were_not_tried_are_named():
     """What two of twelve candidates do not find, another may."""
     found = verdict(bag=21, untried=["gin", "subgnn"])
     assert found.signals == ("none",)
-    assert found.sentences[0].endswith("(micro-F1 0.333). 2 candidates were not tried: gin, subgnn.")
-    assert verdict(bag=21, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
-    assert verdict(n=3, bag=1, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
+    assert found.sentences[1:] == ("2 candidates were not tried: gin, subgnn.",)
+    for some in ({"bag": 21}, {"n": 3, "bag": 1}, {"bag": 55, "topology": 20}):
+        assert verdict(untried=["gin"], **some).sentences[-1] == "1 candidate was not tried: gin."
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,10 @@ def test_candidates_that_were_not_tried_are_named():
         ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 50}, ("beyond",), "subgnn"),
         ({"topology": 34, "bag": 22, "avg": 20, "hop": 22, "subgnn": 44}, ("unplaced",), "subgnn"),
         ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 23}, ("none",), ""),
-        ({"bag": 55}, ("identity",), "bag"),
-        ({"subgnn": 55}, ("unplaced",), "subgnn"),
+        ({"bag": 55}, ("identity",), ""),
+        ({"subgnn": 55}, ("unplaced",), ""),
+        ({"subgnn": 55, "hop": 24}, ("unplaced",), "subgnn"),
+        ({"bag": 24, "hop": 55}, ("unplaced",), "bag-1hop"),
     ],
 )
 def test_each_case(right, signals, enough):
@@ -100,8 +102,34 @@ def test_the_sentences():
         "No signal was found: no model is clearly better than always predicting the most frequent class "
         "(micro-F1 0.333).",
     )
-    ahead = "bag 0.567 is ahead, which may be chance: more labelled subgraphs would tell."
+    ahead = "bag 0.567 is ahead, which may be chance: more labelled subgraphs would tell if it is."
     assert verdict(topology=20, bag=34, avg=20, hop=20, subgnn=20).sentences[0].endswith(ahead)
+
+
+def test_nothing_is_said_of_kinds_of_models_that_were_not_tried():
+    (alone,) = verdict(hop=55).sentences
+    assert alone.endswith("micro-F1), but its kind is unclear: no model of nodes or shape alone was tried.")
+    assert verdict(bag=55).sentences[0].endswith("scores 0.333 (micro-F1); no model of shape alone was tried.")
+    assert verdict(avg=55, subgnn=54).sentences[-1] == "No simple model was tried."
+
+
+def test_weights_are_named_where_shape_alone_does_not_show_it():
+    """The plain model of another method, which is worse too, differs by more than weights."""
+    targets = np.arange(N) % 2
+    right, noise = (0.8 * np.eye(2)[found] + 0.1 for found in (targets, np.arange(N) // 2 % 2))
+
+    def first(method, plain=noise):
+        weighted = JudgedModel("topology-weighted", "shape", method="topology", uses=frozenset({"weights"}))
+        models = [weighted, JudgedModel("topology", "shape", method=method), JudgedModel("bag", "nodes")]
+        given = OutOfFold(np.stack([right, plain, noise])[:, None], targets.astype(float), "binary", np.arange(N))
+        return signal_of(models, given).sentences[0]
+
+    named = (
+        "The labels depend on the shape of a subgraph and the edge weights (topology-weighted 1.000; without, topology"
+    )
+    assert first("topology").startswith(f"{named} 0.500);")
+    for same in (first("gin"), first("topology", plain=right)):
+        assert same.startswith("The labels depend on the shape of a subgraph (topology-weighted 1.000);")
 
 
 def test_a_model_that_ignores_subgraphs_is_no_evidence():

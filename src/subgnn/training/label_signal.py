@@ -22,7 +22,7 @@ signal              condition
 ``shape``           a model that sees shape is clearly better than the guess
 ``identity``        a model that sees nodes is, and clearly better than shape where that is a signal, too
 ``surroundings``    a model that sees surroundings is, and clearly better than all simpler models that are; if none
-                    is, than all simpler models
+                    is, than all simpler models; each simpler kind was tried
 ``beyond``          the same of a model that sees everything
 ``unplaced``        some model is clearly better than the guess, but none of these holds
 ``undecided``       no model is, and not even one without errors would be
@@ -30,17 +30,19 @@ signal              condition
 ==================  ================================================================================================
 
 Models that see nodes see size, too: more nodes make a larger sum. So labels that shape explains as well are not
-evidence of identity.
+evidence of identity. Weights or directions of edges are named if the best model of a group is clearly better than those
+of its method that use fewer of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from subgnn.data.graph import ATTRIBUTES
 from subgnn.models.interface import View
 from subgnn.task import metric_name, task_of
 from subgnn.training.ensemble_selection import HEADLINE, OutOfFold, calibrate, chance_of_lead, chance_of_mean
@@ -66,11 +68,17 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
-    """A model of the out-of-fold predictions: what it sees of a subgraph, and whether it is fitted in one go."""
+    """A model of the predictions: what it sees of a subgraph and uses of edges, and whether it is fitted in one go."""
 
     name: str
     sees: View
     simple: bool = True
+    method: str = ""
+    uses: frozenset[str] = frozenset()
+
+    def is_plainer(self, other: Self) -> bool:
+        """Whether it is the other model with a part of what that uses."""
+        return (self.sees, self.method) == (other.sees, other.method) and self.uses < other.uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +93,12 @@ class Verdict:
 class _Scored:
     """A model with its predictions (repeats, n, outputs) and its score."""
 
-    name: str
+    model: JudgedModel
     predictions: NDArray[np.float64]
     score: float
 
     def __str__(self) -> str:
-        return f"{self.name} {self.score:.3f}"
+        return f"{self.model.name} {self.score:.3f}"
 
 
 def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence[str] = ()) -> Verdict:
@@ -102,25 +110,31 @@ def signal_of(models: Sequence[JudgedModel], given: OutOfFold, untried: Sequence
         >>> print(*signal_of([JudgedModel("bag", "nodes")], given).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); always predicting the most frequent class ...
     """
-    scored = [_Scored(model.name, one, given.score(one)) for model, one in zip(models, given.predictions, strict=True)]
-    groups = {view: [scored[i] for i, model in enumerate(models) if model.sees == view] for view in _VIEWS}
+    pairs = zip(models, given.predictions, strict=True)
+    scored = [_Scored(model, one, given.score(one)) for model, one in pairs if model.sees in _VIEWS]
+    groups = {view: [one for one in scored if one.model.sees == view] for view in _VIEWS}
     sizes = {view: len(group) for view, group in groups.items()}
     # Each is compared with the guess twice: by the metric, and by likelihood.
     tests = sum(size * (2 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
-    simple = [scored[i] for i, model in enumerate(models) if model.simple and model.sees in _VIEWS]
-    tests += len(simple) * (sum(sizes.values()) - len(simple))
+    simple = [one for one in scored if one.model.simple]
+    tests += len(simple) * (len(scored) - len(simple))
+    tests += sum(one.is_plainer(other) for one in models for other in models)
     # The guess is always the most frequent class, or the mean; for a ranking, equal scores of all subgraphs.
     task, shape = task_of(given.task), given.predictions.shape[2:]
     constant = np.broadcast_to(task.constant(given.targets), given.targets.shape)
     guess = task.indicators(constant, shape[1]) if given.metric == HEADLINE else np.zeros(shape)
-    return _Comparison(
+    found = _Comparison(
         given=given,
+        models=scored,
         best={view: _best(group) for view, group in groups.items() if group},
         simple=_best(simple) if simple else None,
-        guess=_Scored("", guess[None], given.score(guess[None])),
+        guess=_Scored(JudgedModel("", "nothing"), guess[None], given.score(guess[None])),
         level=LEVEL / max(1, tests),
-        untried=untried,
     ).verdict()
+    if not untried:
+        return found
+    subject = "1 candidate was" if len(untried) == 1 else f"{len(untried)} candidates were"
+    return replace(found, sentences=(*found.sentences, f"{subject} not tried: {', '.join(untried)}."))
 
 
 def _best(models: Sequence[_Scored]) -> _Scored:
@@ -129,14 +143,14 @@ def _best(models: Sequence[_Scored]) -> _Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Comparison:
-    """The best model of each group and the best simple model, compared at a significance ``level``."""
+    """The models, the best one of each group and the best simple model, compared at a significance ``level``."""
 
     given: OutOfFold
+    models: Sequence[_Scored]
     best: dict[View, _Scored]
     simple: _Scored | None
     guess: _Scored
     level: float
-    untried: Sequence[str]
 
     def verdict(self) -> Verdict:
         by_metric = [view for view, model in self.best.items() if self._beats_guess(model)]
@@ -148,7 +162,9 @@ class _Comparison:
         if not by_metric:
             better = f"no {self._metric} is clearly higher than that of {self._guess_words}"
             words.append(f"Only probabilities show it: {better}.")
-        return Verdict(tuple(_VIEWS[view] for view in views) or ("unplaced",), (*words, self._advice()))
+        if len(self.models) > 1:
+            words.append(self._advice())
+        return Verdict(tuple(_VIEWS[view] for view in views) or ("unplaced",), tuple(words))
 
     @property
     def _metric(self) -> str:
@@ -194,49 +210,59 @@ class _Comparison:
 
     def _is_signal(self, view: View, clear: Sequence[View]) -> bool:
         """Whether a group that is clearly better than the guess is also better than simpler ones."""
-        rivals = [other for other in _SIMPLER[view] if other in clear]
-        if not rivals and view != "nodes":
-            rivals = [other for other in _SIMPLER[view] if other in self.best]
-        placed = bool(rivals) or view in ("nodes", "shape")
-        return placed and all(self._leads(self.best[view], self.best[other]) for other in rivals)
+        simpler = _SIMPLER[view]
+        rivals = [other for other in simpler if other in clear] or ([] if view == "nodes" else simpler)
+        tried = view == "nodes" or self.best.keys() >= set(simpler)
+        return tried and all(self._leads(self.best[view], self.best[other]) for other in rivals)
 
     def _advice(self) -> str:
         """Whether a simple model suffices, and which one."""
         top, simple = _best(list(self.best.values())), self.simple
-        known = simple is not None and (self._beats_guess(simple) or self._is_likelier(simple.predictions))
-        if simple is None or not known or self._leads(top, simple):
+        if simple is None:
+            return "No simple model was tried."
+        known = self._beats_guess(simple) or self._is_likelier(simple.predictions)
+        if not known or self._leads(top, simple):
             return f"No simple model is as good as {top}."
         if simple.score >= top.score:
             return f"A simple model is the best: {simple}."
         return f"A simple model is as good: {simple}; {top} is not clearly better."
 
     def _no_signal(self) -> Verdict:
-        """That no model is better, or that not even one without errors would be; and candidates that were not tried."""
+        """That no model is better, or that not even one without errors would be."""
         given, task = self.given, task_of(self.given.task)
         right = task.indicators(given.targets, given.predictions.shape[3])[None]
-        perfect = _Scored("", right, 1.0)
+        perfect = _Scored(JudgedModel("", "nothing"), right, 1.0)
         rest = f"{self._guess_words} ({self._metric} {self.guess.score:.3f})."
         signal: Signal = "none" if self._beats_guess(perfect) or self._is_likelier(right) else "undecided"
         if signal == "none":
             words = f"No signal was found: no model is clearly better than {rest}"
             ahead = [model for model in self.best.values() if self._beats_guess(model, level=LEVEL)]
             if ahead:
-                words += f" {_best(ahead)} is ahead, which may be chance: more labelled subgraphs would tell."
+                words += f" {_best(ahead)} is ahead, which may be chance: more labelled subgraphs would tell if it is."
         else:
             number = f"{len(given.targets):,} labelled subgraphs"
             words = f"{number} are too few to tell whether any model is better than {rest}"
-        if self.untried:
-            subject = "1 candidate was" if len(self.untried) == 1 else f"{len(self.untried)} candidates were"
-            words += f" {subject} not tried: {', '.join(self.untried)}."
         return Verdict((signal,), (words,))
 
     def _signal_words(self, views: Sequence[View], clear: Sequence[View]) -> str:
         guess, score = self._guess_words, f"{self.guess.score:.3f}"
+        lacking = [one for one in _VIEWS if one not in self.best and any(one in _SIMPLER[view] for view in clear)]
+        not_tried = f"no model of {' or '.join(lacking)} alone was tried"
         if not views:
             models = " and ".join(str(self.best[view]) for view in clear)
             what = f"The labels carry a signal ({models}; {guess} scores {score}, {self._metric})"
-            return f"{what}, but its kind is unclear: no kind of model is clearly better than the simpler ones."
-        named = [_DEPENDS_ON[_VIEWS[view]][min(i, 1)] for i, view in enumerate(views)]
-        first, *others = (f"{words} ({self.best[view]})" for words, view in zip(named, views, strict=True))
+            why = not_tried if lacking else "no kind of model is clearly better than the simpler ones"
+            return f"{what}, but its kind is unclear: {why}."
+        first, *others = (self._dependence(view, min(i, 1)) for i, view in enumerate(views))
         words = " and on ".join([", on ".join([first, *others[:-1]]), *others[-1:]])
-        return f"The labels depend on {words}; {guess} scores {score} ({self._metric})."
+        end = f"; {not_tried}." if lacking else "."
+        return f"The labels depend on {words}; {guess} scores {score} ({self._metric}){end}"
+
+    def _dependence(self, view: View, place: int) -> str:
+        """What labels depend on, with what the best model uses of edges if this makes it clearly better."""
+        words, best = _DEPENDS_ON[_VIEWS[view]][place], self.best[view]
+        plain = [one for one in self.models if one.model.is_plainer(best.model)]
+        if not plain or not self._leads(best, other := _best(plain)):
+            return f"{words} ({best})"
+        used = (f" and the {ATTRIBUTES[name]}" for name in sorted(best.model.uses - other.model.uses))
+        return f"{words}{''.join(used)} ({best}; without, {other})"
