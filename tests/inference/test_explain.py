@@ -21,6 +21,7 @@ from subgnn.config.settings import (
 from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
 from subgnn.inference.explain import Explainer
+from subgnn.inference.explanation import Explanation, MemberContribution, NodeContribution
 from subgnn.inference.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
 from tests.inference.explained import baseline, explain, explained, run_of
@@ -116,6 +117,19 @@ def test_topology_is_explained_by_its_statistics():
     assert found.sentence.startswith(f"Predicted {found.label} with probability 0.")
     assert f"{found.by_statistic[0].name} is " in found.sentence
     assert json.loads(json.dumps(found.to_json()))["by_statistic"][0]["name"] == found.by_statistic[0].name
+
+
+def test_sentences_of_one_member_and_of_nodes_that_change_little():
+    member = MemberContribution("bag", "bag", 1.0, "a", (0.9, 0.1), contributions=(0.0, 0.0))
+    node = NodeContribution(0, "n0", 0, contributions=(0.2, 0.0), probability_changes=(0.004, -0.004))
+    about = {"nodes": (0,), "names": ("n0",), "method": "auto", "task": "binary", "label": "a", "classes": ("a", "b")}
+    found = Explanation(**about, logits=(2.2, 0.0), probabilities=(0.9, 0.1), by_node=(node,), by_member=(member,))
+    assert (
+        found.sentence
+        == "Predicted a with probability 0.90; no single node changes the probability by more than 0.005."
+    )
+    both = replace(found, by_member=(replace(member, weight=0.6), replace(member, name="gin", weight=0.4)), by_node=())
+    assert both.sentence.endswith("; by weight, it is the mean of bag 60% (a), gin 40% (a).")
 
 
 def test_a_method_that_knows_no_other_subgraphs():

@@ -166,7 +166,7 @@ class Explanation:
         return "; ".join([text, *self._reasons()]) + "."
 
     def _reasons(self) -> Iterator[str]:
-        if self.by_member:
+        if len(self.by_member) > 1:
             words = (f"{one.name} {one.weight:.0%} ({one.label})" for one in self.by_member[:_SHOWN])
             more = f" and {n} more" if (n := len(self.by_member) - _SHOWN) > 0 else ""
             yield f"by weight, it is the mean of {', '.join(words)}{more}"
@@ -185,7 +185,8 @@ class Explanation:
         if away:
             yield f"it is higher without {away[0]}"
         if of_nodes and not towards and not away:
-            yield "no node matters by itself"
+            what = f"the probability by more than {_LEAST:g}" if self.probabilities else "the value"
+            yield f"no single node changes {what}"
 
     def _change(self, item: Contribution) -> float:
         return (item.probability_changes or item.contributions)[self.leading]
