@@ -60,7 +60,7 @@ DATASETS: dict[str, tuple[dict[str, Any], str]] = {
     "three subgraphs": ({"labels": ["a", "b", "a"], "splits": ["train", "val", "test"]}, ""),
     "three values": ({"labels": ["0.5", "1.5", "-2.25"], "splits": ["train", "val", "test"]}, ""),
     "a class that training never sees": ({"labels": ["a", "b"] * 3 + ["c"] * 6}, ""),
-    "equal values": ({"labels": ["0.1"] * 12}, ""),
+    "equal values": ({"labels": ["0.1"] * 12}, "all subgraphs have the label '0.1'; at least two values are needed"),
     "equal values but one": ({"labels": ["0.1"] * 6 + ["0.3"] * 6}, ""),
     "large values": ({"labels": [f"{i}.5e25" for i in range(12)]}, ""),
     "values that are too large": ({"labels": [f"{i}.5e300" for i in range(12)]}, "subgraphs.tsv:1: label '0.5e300'"),

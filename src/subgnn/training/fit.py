@@ -331,9 +331,9 @@ def check_labels(subgraphs: SubgraphSet) -> None:
             hint = "draw another split with subgnn data split; learning and selection need both"
             raise DataError(f"no subgraph in split '{split}'", where=_WHERE, hint=hint)
     task = task_of(subgraphs.task)
-    if task.one_class and subgraphs.num_classes == 1:
-        what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
-        raise DataError(what, where=_WHERE, hint="at least two classes are needed")
+    if (task.one_class and subgraphs.num_classes == 1) or (task.real and targets.min() == targets.max()):
+        what = f"all subgraphs have the label {excerpt(subgraphs.label_text(0))}"
+        raise DataError(what, where=_WHERE, hint=f"at least two {'values' if task.real else 'classes'} are needed")
     if not task.real:
         return
     # A bundle may have such labels: they are not read one by one.
