@@ -76,7 +76,7 @@ def test_one_line_says_what_would_use_it():
     assert unused_line(find_recipe("auto"), rich()) == ""
     assert "--set" not in unused_line(find_recipe("bag"), rich())
     only_bag = unused_line(find_recipe("auto", ['auto.only=["bag"]']), rich(features=False))
-    assert "edge weights (recipes that use them: diffusion, " in only_bag  # and not the recipe itself
+    assert "edge weights (candidates that use them: profiles, diffusion-directed, topology-weighted, " in only_bag
 
 
 def test_settings_without_effect_are_named():

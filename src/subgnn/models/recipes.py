@@ -187,10 +187,13 @@ def unused_line(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet | None = No
         switch = switches.get(name, "")
         if switch and name not in used_attributes(parse_recipe(recipe.plain(), recipe.name, [switch])):
             switch = ""
-        names = [other for other in recipe_groups()["recipes"] if other != recipe.name]
-        others = [other for other in names if _would_use(find_recipe(other), name, graph)]
+        if recipe.is_portfolio:  # its variants of recipes, too
+            kind, known = "candidates", portfolio(replace(recipe, auto=replace(recipe.auto, only=())))
+        else:
+            kind, known = "recipes", {other: find_recipe(other) for other in recipe_groups()["recipes"]}
+        others = [other for other, one in known.items() if other != recipe.name and _would_use(one, name, graph)]
         ways = [f"--set {switch}"] * bool(switch)
-        ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
+        ways += [f"{kind} that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
         ways += ["for data split --method time, --as-of and --edges-until"] * (name == "times")
         parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
     return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
