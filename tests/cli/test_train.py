@@ -84,6 +84,7 @@ def test_auto_as_json_and_resumed(run, tmp_path):
         ("full", (), "exists already; choose another --out"),
         ("full/file/run", (), "cannot be written \\(not a folder"),
         ("run", ("--threshold", "often"), "--threshold: the threshold is 'often'"),
+        ("run", ("--set", "training.select_by=auc"), "--set: training.select_by is 'auc'; .* did you mean 'auroc'?"),
     ],
 )
 def test_some_refusals_come_before_the_data_is_read(tmp_path, out, options, message):

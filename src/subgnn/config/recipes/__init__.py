@@ -16,7 +16,8 @@ from typing import Any
 
 from subgnn.config.files import CHANNEL_LETTERS, parse_table, read_toml, with_overrides
 from subgnn.config.settings import Recipe
-from subgnn.errors import UserError, choices
+from subgnn.errors import UserError, choices, excerpt
+from subgnn.ranking import recall_count
 from subgnn.storage.files import MAX_JSON, parse_json, read_bounded
 
 _FOLDER = Path(__file__).parent
@@ -24,6 +25,8 @@ _TABLE = _FOLDER / "alsentzer2020.tsv"
 RUN_RECIPE = "recipe.json"  # the file of a run that holds its recipe
 RUN_OPTIONS = ("seed", "split", "edges_until", "as_of")
 """Options of the command that a run keeps beside its recipe, in the same file."""
+SELECT_BY = ("auto", "micro_f1", "macro_f1", "accuracy", "auroc", "auprc", "r2")
+"""The metrics that tasks can be selected by, beside ``recall@K``."""
 _EMBEDDINGS = {"gin-untrained": ("gin", "GIN"), "graphsaint": ("graphsaint", "GraphSAINT")}
 """Column and name of the published numbers, by source: the authors' "GIN" embeddings are those of an untrained GIN."""
 
@@ -97,7 +100,11 @@ def check_recipe_early(name: str, overrides: Sequence[str]) -> None:
         file = packaged.path, packaged.content
     merged, place = with_overrides(file[1], str(file[0]), overrides)
     known = {one.name for one in fields(Recipe)}
-    parse_table(Recipe, {key: value for key, value in merged.items() if key in known}, place)
+    shared = parse_table(Recipe, {key: value for key, value in merged.items() if key in known}, place)
+    select_by = shared.training.select_by
+    if select_by not in SELECT_BY and recall_count(select_by) is None:
+        what, hint = f"training.select_by is {excerpt(select_by)}", choices(select_by, [*SELECT_BY, "recall@K"])
+        raise UserError(what, where=place("training.select_by"), hint=hint)
 
 
 @cache
