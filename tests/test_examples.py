@@ -107,7 +107,7 @@ def test_fraud_of_the_next_month_is_found_on_the_grown_graph(examples, monkeypat
     monkeypatch.setattr(sys, "argv", [*first.split()[1:], "--accounts", "1500", "--alerts", "1500"])
     runpy.run_path(str(examples / "fraud.py"), run_name="__main__")
     only = ("--set", 'auto.only=["topology-weighted"]', "--device", "cpu")
-    dropping = ["predict", "january", "--unknown", "drop", *commands[2].split()[5:9], "--out", "dropped.csv"]
+    dropping = ["predict", "january", "--unknown", "drop", *commands[1].split()[5:9], "--out", "dropped.csv"]
     for words in [*(line.split()[1:] for line in commands), dropping]:
         done = call(*words, *(only if words[0] == "train" else ()))
         assert done.code == 0, done.err

@@ -157,7 +157,9 @@ CASES = {
     ),
     "wide": Case(members=("members.csv", text(wide(ROWS, ";")))),
     "gene sets": Case(
-        members=("sets.gmt", GMT), training=("--label-column", "description"), warned="drew one, stratified 80/10/10"
+        members=("sets.gmt", GMT),
+        training=("--label-column", "description"),
+        warned="the split was drawn: stratified 80/10/10",
     ),
     "GraphML with names in an attribute": Case(("graph.graphml", write_graphml)),
     "an edge list without a header": Case(("edges.txt", text(edges_of(PLAIN), " "))),
@@ -168,7 +170,7 @@ CASES = {
         members=("members.csv", text(OTHER_TITLES)),
         columns=("--node-column", "hgnc"),
         training=("--label-column", "kind"),
-        warned="drew one, stratified 80/10/10, seed 0",
+        warned="the split was drawn: stratified 80/10/10, seed 0",
     ),
     "ids with spaces, quoted commas and unicode": of_names(
         [f"Gène {i}, \u03b1" for i in range(8)] + [f'the "{i}" ß' for i in range(8)]

@@ -46,7 +46,7 @@ def rows(ragged):
 def test_tables(tmp_path, content):
     (tmp_path / "edges.csv").write_text(EDGES)
     (tmp_path / "members.csv").write_text(content + "u,c,x,\nv,d,y,\nw,a,x,\n")
-    with pytest.warns(UserWarning, match="drew one"):
+    with pytest.warns(UserWarning, match="the split was drawn"):
         found = read_tables(tmp_path / "edges.csv", tmp_path / "members.csv").subgraphs
     assert (rows(found.nodes)[:2], rows(found.absent)) == ([[0, 1], [4]], [[3], [], [], [], []])
     assert rows(found.take([1, 0]).absent) == [[], [3]]
