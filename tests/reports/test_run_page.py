@@ -189,7 +189,7 @@ def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
+        (RESULTS, None, "no finished run; subgnn train writes one, and continues an interrupted one"),
         (RESULTS, '{"run": ', "run.json: this is not valid JSON, or it is damaged"),
         (RESULTS, "{}", "run.json: the file has no 'run' and no 'dataset'"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of the selected model"),

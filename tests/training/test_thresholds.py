@@ -202,6 +202,7 @@ def test_a_checkpoint_whose_thresholds_do_not_fit_is_refused(folder):
     assert plain.predict([[0, 1, 2], [40, 41, 42]]) == np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
 
 
+@pytest.mark.filterwarnings("ignore:test has")
 def test_class_weights_and_the_metric_of_selection_in_runs():
     data, recalls = rings(), {}
     for weights in ("false", "balanced", "fraud=30"):
