@@ -130,6 +130,7 @@ def _first_line(table: Table, ends: tuple[str, str], options: ReadOptions) -> Li
 def _is_alone(table: Table) -> bool:
     """Whether, of many rows, the first line has two texts of its own, and hardly any row has nodes of its own."""
     ends = pa.chunked_array([chunk for column in table.data.columns[:2] for chunk in column.chunks])
+    ends = compute.utf8_trim_whitespace(ends)
     codes = np.asarray(compute.index_in(ends, value_set=(texts := compute.unique(ends))))
     alone = (np.bincount(codes)[codes] == 1).reshape(2, -1).all(axis=0)
     known = compute.index_in(pa.array([cell.strip() for cell in (table.header or ())[:2]]), value_set=texts)

@@ -146,7 +146,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     columns.add(table, roles, found)
     if node is None:
         lacking = [role for role in ("subgraph", "node") if role not in found]
-        raise missing(table.where, table.titles, lacking, list(found.values()))
+        raise _missing_columns(table, lacking, found, edges=columns.are_ends(table.titles[:2], []))
     if len(table) == 0:
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
@@ -171,12 +171,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     repeats = names is not None and len(set(names)) < len(names)
     if separator is None or (repeats and node_share(sample, separator, graph) <= 0.5):
         if names is None:
-            error = missing(table.where, table.titles, ["subgraph"], list(found.values()))
-            if (other := _column_of_nodes(table, graph, columns, [node])) is not None:
-                what = f"the columns '{node}' and '{other}' both have nodes, as in a table of edges"
-                hint = f"are the two tables swapped? the edges come first; if not, {error.hint}"
-                raise DataError(what, where=table.where, hint=hint)
-            raise error
+            edges = _column_of_nodes(table, graph, columns, [node]) is not None
+            raise _missing_columns(table, ["subgraph"], found, edges=edges)
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
@@ -185,6 +181,13 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         absent = _split_all(table.cells(found["absent"], "absent").to_pylist(), separator, graph, table.place)
     encoded = encode_texts(_split_all(cells, separator, graph, table.place), absent)
     return replace(_wide(table, found, names or cells, encoded), times=times)
+
+
+def _missing_columns(table: Table, roles: Sequence[str], found: Roles, *, edges: bool) -> DataError:
+    """The error for roles without a column, perhaps in a table of ``edges``."""
+    error = missing(table.where, table.titles, roles, list(found.values()))
+    swapped = "are the two tables swapped? the edges come first; if not, " * edges
+    return DataError(error.what, where=error.where, hint=swapped + error.hint)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns, taken: Sequence[str] = ()) -> str | None:
