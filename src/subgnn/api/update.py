@@ -17,7 +17,7 @@ from subgnn.data.own_times import timed
 from subgnn.data.read_tables import read_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet, absent_rows, with_absent
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, UserError, counted
 from subgnn.inference.open import match_graph, open_run, renumbered, score
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.recipes import parse_recipe, portfolio, setting_text
@@ -57,7 +57,7 @@ def update_run(
         more, _ = read_subgraphs(subgraphs, new, replace(reading, labels=form), draw_split=False)
         if more.splits is None:
             more = replace(more, splits=np.full(len(more), TRAIN, np.int8))
-        reading.on_note(f"{len(more):,} labelled subgraphs added to {len(known):,}")
+        reading.on_note(f"{counted(len(more), 'labelled subgraph')} added to {len(known):,}")
         known = joined(known, more)
     for note in match.notes:
         reading.on_note(note)

@@ -12,7 +12,7 @@ from subgnn.api.options import Encoding, NodeColumn, SubgraphColumn, UnknownNode
 from subgnn.api.progress import progress_bar
 from subgnn.cli.options import DataOptions, JsonFlag, MemoryLimit, RecipeName, Settings, check_paths
 from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_notes, print_table
-from subgnn.errors import UserError
+from subgnn.errors import UserError, counted
 from subgnn.result import RunResult
 from subgnn.training.options import PRELOAD, DeviceName, TrainOptions, fit_processes
 
@@ -103,7 +103,7 @@ def train_run(
         longer = continuing_command(context.obj, time=f"{2 * (options.time or chosen.auto.time):.0f}s")
         print_line(f"out of time: {', '.join(result.late)}; to add what is missing, run: {longer}")
     if unlabelled is not None:
-        print_line(f"{predicted}: predictions for {len(unlabelled):,} subgraphs without a label")
+        print_line(f"{predicted}: predictions for {counted(len(unlabelled), 'subgraph')} without a label")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
