@@ -67,6 +67,9 @@ def convert_dataset(
     tables: TableOptions,
     id_base: IdBase = None,
     memory: Annotated[str, Option(metavar="SIZE", help="Memory to write a bundle of a folder; at least 10MB.")] = "2GB",
+    croissant: Annotated[
+        bool, Option("--croissant", help="Describe the files of the folder in croissant.json, for other tools.")
+    ] = False,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -100,6 +103,7 @@ def convert_dataset(
             nodes=tables.nodes,
             reading=reading,
             overwrite=force,
+            croissant=croissant,
             memory=size,
             on_progress=bar.prepare,
         )

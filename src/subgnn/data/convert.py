@@ -6,6 +6,7 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY, EdgeStore
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import BUNDLE, SUFFIX, read_bundle, write_bundle
+from subgnn.data.formats.croissant import write_croissant
 from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.read_tables import read_tables
@@ -22,11 +23,14 @@ def convert(
     nodes: Path | None = None,
     reading: ReadOptions = ReadOptions(),
     overwrite: bool = False,
+    croissant: bool = False,
     memory: int = MEMORY,
     on_progress: OnProgress = ignore,
 ) -> Dataset:
     """Write a dataset, or a graph with its tables, as a bundle if the destination ends in .subgnn, or as a folder."""
     as_bundle = destination.suffix == SUFFIX
+    if croissant and as_bundle:
+        raise DataError("only the files of a folder are described", where="--croissant", hint="write a folder")
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
     if FOLDER.accepts(source) or BUNDLE.accepts(source):
@@ -52,6 +56,8 @@ def convert(
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
     write = write_bundle if as_bundle else write_folder
     write(dataset, destination, overwrite=overwrite)
+    if croissant:
+        write_croissant(dataset, destination)
     return dataset
 
 
