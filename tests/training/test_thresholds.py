@@ -26,6 +26,7 @@ from subgnn.training.run_dir import CHECKPOINT
 from tests.cli.command import call
 
 NODES, RARE = 60, 8
+pytestmark = pytest.mark.filterwarnings("ignore:test has . 'fraud' subgraphs;")
 
 
 def rings(task: str = "binary", n: int = 150, seed: int = 0) -> Dataset:
@@ -202,7 +203,6 @@ def test_a_checkpoint_whose_thresholds_do_not_fit_is_refused(folder):
     assert plain.predict([[0, 1, 2], [40, 41, 42]]) == np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
 
 
-@pytest.mark.filterwarnings("ignore:test has")
 def test_class_weights_and_the_metric_of_selection_in_runs():
     data, recalls = rings(), {}
     for weights in ("false", "balanced", "fraud=30"):

@@ -317,6 +317,7 @@ def _errors_of_storage(url: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Fixed parameter .* is out of range")
             warnings.simplefilter("once", DataWarning)  # every trial repeats the warnings about the data
+            warnings.filterwarnings("ignore", "test has", DataWarning)  # a trial's test split is a fold
             yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         words = " ".join(str(getattr(error, "orig", None) or error.__cause__ or error).split())[:200]
