@@ -98,8 +98,9 @@ def test_intervals_of_rankings_hold_the_mean_over_repeats(wrong):
     assert found["score"] == pytest.approx(1 - wrong / 4 / 6)
     assert 0.3 < found["low"] < 0.99
     assert found["low"] <= found["score"] <= found["high"]
-    low, high = judge.lead(predictions[:1], predictions[-1:])
-    assert low <= judge.of(predictions[:1])["score"] - judge.of(predictions[-1:])["score"] <= high
+    gain, low, high = judge.interval(predictions[:1], predictions[-1:])
+    assert low <= gain <= high
+    assert gain == judge.of(predictions[:1])["score"] - judge.of(predictions[-1:])["score"]
 
 
 def test_no_curve_by_a_ranking_of_one_class():

@@ -26,8 +26,6 @@ from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, Trained
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
 
-_FEW = 10  # subgraphs of a class in test, below which a ranking of them is no evidence
-
 
 @with_options(TrainOptions)
 def train(
@@ -146,7 +144,7 @@ def _rare_in_test(recipe: Recipe, subgraphs: SubgraphSet) -> list[tuple[str, str
     test, name = np.asarray(subgraphs.targets)[subgraphs.indices("test")], excerpt(subgraphs.classes[rarer])
     count = int((test == rarer).sum())
     what = f"test has {count} {name} subgraph" + "s" * (count != 1)
-    return [(what, "its scores say little")] if len(test) and count < _FEW else []
+    return [(what, "its scores say little")] if len(test) and count < 10 else []
 
 
 def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:

@@ -189,8 +189,8 @@ def chance_of_lead(given: OutOfFold, ours: Array, theirs: Array) -> float:
 def chance_of_mean(mean: float, error: float, given: OutOfFold) -> float:
     """The p-value of a mean lead with a standard error, by Student's distribution.
 
-    It has as many degrees of freedom as units have another class than the most frequent one, or any label, less one:
-    with three positive subgraphs among hundreds, these three make up the error, which is then uncertain itself.
+    It has one degree of freedom less than rarer units: of three positive subgraphs among hundreds, these three make up
+    the error, which is then uncertain itself.
     """
     return float(scipy.stats.t.sf(mean / max(error, _TINY), max(1, given.rarer_units - 1)))
 

@@ -142,17 +142,9 @@ class CandidateScores:
         """The mean score of out-of-fold predictions (repeats, n, outputs) with its 95 % interval; None without any."""
         if predictions is None:
             return {"score": None, "low": None, "high": None}
-        found, given = predictions.astype(np.float64), self.given(predictions)
-        score = given.score(found)
-        if self.metric == HEADLINE:
-            low, high = score_interval(given.terms(found).joined(given.units))
-        else:
-            low, high = _middle(given.samples(found))
-            if low == high == 1:  # samples of a perfect ranking do not differ
-                low, high = wilson(1.0, given.rarer_units)
-        if np.isnan(low):
-            return {"score": score, "low": None, "high": None}
-        return {"score": score, "low": min(low, score), "high": max(high, score)}
+        score, low, high = self.interval(predictions)
+        known = bool(np.isfinite(low))
+        return {"score": score, "low": low if known else None, "high": high if known else None}
 
     def given(self, *predictions: NDArray[Any]) -> OutOfFold:
         """Out-of-fold predictions of several candidates (repeats, n, outputs), to be scored by the metric."""
@@ -160,21 +152,19 @@ class CandidateScores:
         stacked, targets = np.stack(predictions).astype(np.float64), np.asarray(subgraphs.targets, np.float64)
         return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
 
-    def lead(self, ours: Floats, theirs: Floats) -> tuple[float, float]:
-        """The 95 % interval of our lead, paired. Shapes: (repeats, n, outputs), both."""
-        given = self.given(ours, theirs)
-        gain = given.score(ours) - given.score(theirs)
+    def interval(self, *predictions: NDArray[Any]) -> tuple[float, float, float]:
+        """A score, or a lead over a second model, and its 95 % interval; NaN if undefined. Shapes: as in ``given``."""
+        given = self.given(*predictions)
+        ours, *theirs = given.predictions
+        value = given.score(ours) - sum(map(given.score, theirs))
         if self.metric == HEADLINE:
-            low, high = score_interval(*(given.terms(one).joined(given.units) for one in (ours, theirs)))
+            low, high = score_interval(*(given.terms(one).joined(given.units) for one in given.predictions))
         else:
-            low, high = _middle(given.samples(ours) - given.samples(theirs))
-        return min(low, gain), max(high, gain)
-
-
-def _middle(samples: Floats) -> tuple[float, float]:
-    """The ends of 95 % of some samples; NaN without any."""
-    low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (np.nan, np.nan)
-    return low, high
+            samples = given.samples(ours) - sum(map(given.samples, theirs))
+            low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (np.nan, np.nan)
+            if low == high == 1:  # samples of a perfect ranking do not differ
+                low, high = wilson(1.0, given.rarer_units)
+        return value, min(low, value), max(high, value)
 
 
 def part_of(pool: CrossValidation, splits: NDArray[np.int8], share: float, name: str) -> NDArray[np.int8]:
@@ -220,9 +210,8 @@ def learning_curve(
     if described[-1][1]["low"] is None:  # all judged subgraphs have one class or value
         return None
     points = tuple(LearningPoint(subgraphs=round(labels), **one) for labels, one in described)
-    low, high = scores.lead(curves[-1][1][None], curves[-2][1][None])
+    gain, low, high = scores.interval(curves[-1][1][None], curves[-2][1][None])
     before, after = points[-2:]
-    gain = after.score - before.score
     added = f"added {gain:.3f}" if gain > 0 else f"changed the score by {gain:+.3f}"
     begin = f"Doubling the labels, from {before.subgraphs:,} to {after.subgraphs:,} subgraphs, {added}"
     repeated = any(entry.predictions is not None and len(entry.predictions) > 1 for entry, _ in members)
