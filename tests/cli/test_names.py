@@ -102,7 +102,7 @@ def test_labels_stay_whole_from_the_table_to_the_answer(made):
     card = json.loads((folder / "data/dataset.json").read_text())
     assert card["task"] == "binary"
     assert said in call("data", "describe", folder / "data").out.splitlines()
-    assert "labels are not split (non-coding)" in converted.out
+    assert "separates labels" not in converted.out
     assert call("data", "check", folder / "data", "--json").json["notes"] == []
     first = read_dataset(folder / "data").subgraphs
     assert first.classes == LABELS

@@ -237,9 +237,10 @@ class TestLabelsOfACard:
         found = read_dataset(folder).subgraphs
         assert (found.task, found.classes) == (task, classes)
 
-    def test_a_check_says_that_labels_are_whole(self, tmp_path):
-        folder = write_sample(tmp_path / "x", {**self.LABELS, "dataset.json": '{"name": "x"}'})
-        assert "labels with '-' are kept whole, because dataset.json names no task" in call("data", "check", folder).out
+    def test_a_check_asks_if_whole_labels_are_several(self, tmp_path):
+        rows = SUBGRAPHS.replace("\tb\tval", "\ta-b\tval")
+        folder = write_sample(tmp_path / "x", {"subgraphs.tsv": rows, "dataset.json": '{"name": "x"}'})
+        assert "3 classes; if '-' separates labels, pass --task multilabel" in call("data", "check", folder).out
 
 
 def test_classes_of_real_numbers_are_called_by_whole_numbers(tmp_path):

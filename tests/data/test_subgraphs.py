@@ -159,7 +159,13 @@ def test_joined_labels_are_split(texts, task, expected):
 
 @pytest.mark.parametrize(
     ("labels", "separator"),
-    [(["La", "Lb", "La;Lb", "Lb"], ";"), (["a|b", "b", "a"], "|"), (["Paris, France", "Lyon, France", "x"], "")],
+    [
+        (["La", "Lb", "La;Lb", "Lb"], ";"),
+        (["a|b", "b", "a"], "|"),
+        (["a", "a-b", "b"], "-"),
+        (["non-coding", "coding", "non-coding-x"], ""),
+        (["Paris, France", "Lyon, France", "x"], ""),
+    ],
 )
 def test_several_labels_in_one_are_noticed(labels, separator):
     notes = label_notes(SubgraphSet.from_lists([[0]] * len(labels), num_nodes=1, labels=labels))

@@ -111,10 +111,6 @@ def convert_dataset(
     if dataset.unlabelled is not None:
         notes.append(f"not written: {counted(len(dataset.unlabelled), 'subgraph')} without a label")
     notes += label_notes(dataset.subgraphs) if reading.labels is None else []
-    hyphens = [name for name in dataset.subgraphs.classes if "-" in name.strip("-")]
-    whole = reading.labels is None and dataset.subgraphs.task != "multi-label"
-    if whole and hyphens and not (path.is_dir() or is_bundle(path)):
-        notes += [f"labels are not split ({hyphens[0]}); if '-' joins several labels, pass --task multilabel"]
     layout = "bundle" if is_bundle(out) else "folder"
     found = {"out": str(out), "layout": layout, "num_nodes": graph.num_nodes, "num_edges": graph.num_edges}
     found |= {"num_subgraphs": count, "dropped": asdict(graph.dropped), "graph_hash": graph.content_hash}

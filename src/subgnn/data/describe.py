@@ -121,14 +121,10 @@ def check(
         problems.add(error)
         return problems, None
     subgraphs, where = dataset.subgraphs, str(path)
-    hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
     notes = [(note, "") for note in label_notes(subgraphs)]
     if read is None and not dataset.card and task_of(subgraphs.task).several:
         what = f"labels are split at '-' into {subgraphs.num_classes} classes, because no dataset.json names the task"
         notes.insert(0, (what, 'to keep them whole, write {"task": "multi-class"} there'))
-    elif read is None and path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
-        what = "labels with '-' are kept whole, because dataset.json names no task"
-        notes.insert(0, (what, 'to split them at \'-\', write {"task": "multi-label"} there'))
     if dataset.graph.names is not None and (shared := dataset.graph.names.num_shared):
         what = f"{shared:,} names are used by several nodes"
         notes.append((what, "those nodes are written as row numbers, such as #12"))

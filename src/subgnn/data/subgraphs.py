@@ -340,7 +340,7 @@ def label_notes(subgraphs: SubgraphSet) -> list[str]:
     hint = 'pass --task regression to data convert, or write {"task": "regression"} into dataset.json'
     what = f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict {hint}"
     notes = [what] if whole and subgraphs.num_classes > _FEW_NUMBERS else []
-    for separator in ";|," if subgraphs.task in ("binary", "multi-class") else "":
+    for separator in ";|,-" if subgraphs.task in ("binary", "multi-class") else "":
         if len({part.strip() for name in subgraphs.classes for part in name.split(separator)}) < subgraphs.num_classes:
             how = f"--task multilabel --label-separator '{separator}'"
             notes.append(f"{subgraphs.num_classes:,} classes; if '{separator}' separates labels, pass {how}")
