@@ -147,12 +147,7 @@ def excerpt(value: str | bytes) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things.
-
-    Example:
-        >>> counted(1, "subgraph"), counted(2000, "subgraph")
-        ('1 subgraph', '2,000 subgraphs')
-    """
+    """A number of things, as ``1 subgraph`` or ``2,000 subgraphs``."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 

@@ -19,7 +19,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import pack_dataset, unpack_dataset
-from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.format import Columns, ReadOptions
 from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch, matchable
 from subgnn.data.own_times import timed
@@ -168,8 +168,9 @@ def match_graph(graph: Path | Graph, own: Dataset, reading: Reading) -> tuple[Gr
     """Another graph, read as in training, and the match of its nodes with those that a run was trained on."""
     notes: list[str] = []
     if not isinstance(graph, Graph):
-        options = ReadOptions.again(reading, directed=own.graph.directed, on_note=notes.append)
-        graph = read_graph_of(graph, options)
+        how: Any = {"repeated": reading.repeated or "first", "encoding": reading.encoding, "on_note": notes.append}
+        columns = Columns(reading.columns)
+        graph = read_graph_of(graph, ReadOptions(reading.id_base, None, columns, own.graph.directed, **how))
     match = NodeMatch.of(own, graph)
     match.notes.extend(notes)
     return graph, match

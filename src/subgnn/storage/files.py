@@ -146,14 +146,10 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
-    """Raise :class:`DataError` if ``path`` cannot be written, or exists and may not be replaced.
-
-    An empty folder may be replaced.
-    """
+    """Raise :class:`DataError` if ``path`` exists and may not be replaced, as an empty folder may, or has no place."""
     above = next(one for one in path.absolute().parents if one.exists())
     if not (above.is_dir() and os.access(above, os.W_OK)):
-        what = f"cannot be written ({'no permission' if above.is_dir() else 'not a folder'}: {above})"
-        raise DataError(what, where=str(path), hint="choose another place")
+        raise DataError(f"{above} is no folder to write to", where=str(path), hint="choose another place")
     if not overwrite and path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
 

@@ -101,8 +101,7 @@ def check_recipe_early(name: str, overrides: Sequence[str]) -> None:
     merged, place = with_overrides(file[1], str(file[0]), overrides)
     known = {one.name for one in fields(Recipe)}
     shared = parse_table(Recipe, {key: value for key, value in merged.items() if key in known}, place)
-    select_by = shared.training.select_by
-    if select_by not in SELECT_BY and recall_count(select_by) is None:
+    if (select_by := shared.training.select_by) not in SELECT_BY and recall_count(select_by) is None:
         what, hint = f"training.select_by is {excerpt(select_by)}", choices(select_by, [*SELECT_BY, "recall@K"])
         raise UserError(what, where=place("training.select_by"), hint=hint)
 

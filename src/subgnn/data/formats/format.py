@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
@@ -109,13 +109,15 @@ def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:
     return " ".join(f"{_ROLES[role]['option']} {title}" for role, title in zip(roles, quoted, strict=True))
 
 
-def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
+def missing(
+    where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = (), ask: str = ""
+) -> DataError:
     """The error for roles without a column: the options that would name columns of the table that are not ``taken``."""
     free = [title for title in titles if title not in taken]
     options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
     nouns = " and ".join(f"{_ROLES[role]['noun']}s" for role in roles)
     what = f"which column holds the {nouns}? its columns are {_listed(titles)}"
-    return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
+    return DataError(what, where=where, hint=f"{ask}name {'it' if len(roles) == 1 else 'them'}: {options}")
 
 
 def _listed(titles: Sequence[str]) -> str:
@@ -184,12 +186,6 @@ class ReadOptions:
         separator = None if self.labels is None else self.labels.separator
         stated = {name: getattr(self, name) for name in ("id_base", "repeated", "encoding")}
         return Reading(**stated, columns=columns, label_separator=separator)
-
-    @classmethod
-    def again(cls, reading: Reading, *, directed: bool, on_note: Callable[[str], None]) -> Self:
-        """Options to read a later version of a graph."""
-        how: Any = {"repeated": reading.repeated or "first", "columns": Columns(reading.columns), "directed": directed}
-        return cls(reading.id_base, encoding=reading.encoding, on_note=on_note, **how)
 
     def refuse(self, error: DataError) -> None:
         """Raise an error; or add it, where all problems are to be listed."""

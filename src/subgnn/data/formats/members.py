@@ -28,8 +28,9 @@ from subgnn.ragged import Ragged
 
 _ROLES = ("subgraph", "label", "split", "subgraph_time", "absent")  # of columns beside that of nodes
 _YES, _NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0", "")
+_SWAPPED = "are the two tables swapped? the edges come first; if not, "
 _MAX_GUESSED = 200  # columns whose cells are looked at
-_SAMPLE = 100
+_SAMPLE, _FIRST = 100, 20
 _SEPARATORS = (";", "|", ",", " ", "-")
 _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 
@@ -120,7 +121,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, wanted: Sequence[s
         first = [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
-        cells = first[0].split("\t")[:1] if table is None or table.kind == "\t" else table.titles
+        cells = first[0].split("\t")[:1] if table is None or table.kind == "\t" else table.titles[:_FIRST]
         known = sum(node_share([cell], find_separator([cell], graph), graph) > 0 for cell in cells)
         if (table is not None and len(table.titles) == 1) or 2 * known > len(cells):
             return _from_lines(path, graph, options, wanted)
@@ -146,7 +147,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     columns.add(table, roles, found)
     if node is None:
         lacking = [role for role in ("subgraph", "node") if role not in found]
-        raise _missing_columns(table, lacking, found, edges=columns.are_ends(table.titles[:2], []))
+        swapped = _SWAPPED * columns.are_ends(table.titles[:2], [])
+        raise missing(table.where, table.titles, lacking, list(found.values()), swapped)
     if len(table) == 0:
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
@@ -172,7 +174,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
     if separator is None or (repeats and node_share(sample, separator, graph) <= 0.5):
         if names is None:
             edges = _column_of_nodes(table, graph, columns, [node]) is not None
-            raise _missing_columns(table, ["subgraph"], found, edges=edges)
+            raise missing(table.where, table.titles, ["subgraph"], list(found.values()), _SWAPPED * edges)
         return _long(table, found, names, cells, times, options)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
@@ -181,13 +183,6 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, wanted: Sequen
         absent = _split_all(table.cells(found["absent"], "absent").to_pylist(), separator, graph, table.place)
     encoded = encode_texts(_split_all(cells, separator, graph, table.place), absent)
     return replace(_wide(table, found, names or cells, encoded), times=times)
-
-
-def _missing_columns(table: Table, roles: Sequence[str], found: Roles, *, edges: bool) -> DataError:
-    """The error for roles without a column, perhaps in a table of ``edges``."""
-    error = missing(table.where, table.titles, roles, list(found.values()))
-    swapped = "are the two tables swapped? the edges come first; if not, " * edges
-    return DataError(error.what, where=error.where, hint=swapped + error.hint)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns, taken: Sequence[str] = ()) -> str | None:
