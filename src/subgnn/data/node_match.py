@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import ATTRIBUTES, Graph
-from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
@@ -57,7 +57,13 @@ class NodeMatch:
             rows = np.arange(before.num_nodes)
             places = np.where(rows < new.num_nodes, rows, -1)
         else:
-            places = _places_of_names(before.names.primary, new.names.primary)
+            import pandas as pd
+
+            # A name that is empty or repeated matches nothing.
+            ours, theirs = (pd.Series(list(names.primary), dtype=object) for names in (before.names, new.names))
+            ours, theirs = (one[~one.duplicated(keep=False) & (one != "")] for one in (ours, theirs))
+            places, found = np.full(before.num_nodes, -1, np.int64), pd.Index(theirs).get_indexer(ours)
+            places[ours.index[found >= 0]] = theirs.index[found[found >= 0]]
         if not (places >= 0).any():
             what = "no node of this graph is in the graph that the run was trained on"
             hint = "give the graph that the run was trained on, or one that has nodes in common with it"
@@ -150,15 +156,3 @@ def _without(graph: Graph, attributes: list[str], notes: list[str]) -> Graph:
     weights = None if "weights" in attributes else graph.weights
     features = None if "features" in attributes else graph.features
     return replace(graph, weights=weights, features=features, known_hash="")
-
-
-def _places_of_names(old: Strings, new: Strings) -> NDArray[np.int64]:
-    """The row of each old name among the new ones; -1 where there is none, or where a name is empty or repeated."""
-    import pandas as pd
-
-    before, after = pd.Series(list(old), dtype=object), pd.Series(list(new), dtype=object)
-    before, after = (names[~names.duplicated(keep=False) & (names != "")] for names in (before, after))
-    found = np.full(len(old), -1, np.int64)
-    places = pd.Index(after).get_indexer(before)
-    found[before.index[places >= 0]] = after.index[places[places >= 0]]
-    return found
