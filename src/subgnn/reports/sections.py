@@ -30,7 +30,6 @@ from subgnn.reports.charts import (
 )
 from subgnn.reports.evaluation import FOLDS, Evaluation
 from subgnn.result import Candidate, LearningCurve, RunResult, ThresholdReport
-from subgnn.task import metric_text
 
 CLASS_HEADER = ["subgraphs", "precision", "recall", "F1", "AUROC", "average precision"]
 _MAX_CLASSES, _CLASS = 40, 40
@@ -75,15 +74,11 @@ def threshold_table(report: ThresholdReport) -> tuple[str, tuple[str, ...], list
         known |= {name: found for name in ("train", "val", "test") if (found := getattr(one, name)) and name != own}
         for name, found in known.items():
             ends = found.precision_interval
-            precision = _number(found.precision) + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})")
+            precision = _score(found.precision, "-") + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})")
             hits = f"{found.hits:,.4g} of {found.positives:,.4g}"
-            numbers = (precision, _number(found.recall), f"{found.alerts:,.4g}", hits)
+            numbers = (precision, _score(found.recall, "-"), f"{found.alerts:,.4g}", hits)
             rows.append((one.label, f"{one.threshold:.4g}", name, *numbers))
     return title, header, rows
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
@@ -144,8 +139,8 @@ def learning_chart(curve: LearningCurve, *, word: str) -> Chart:
     )
 
 
-def _score(value: float | None) -> str:
-    return "" if value is None else metric_text("micro_f1", value)
+def _score(value: float | None, missing: str = "") -> str:
+    return missing if value is None else f"{value:.3f}"
 
 
 def _candidate_chart(rows: Sequence[Candidate], word: str) -> Chart:
