@@ -82,7 +82,7 @@ def test_auto_as_json_and_resumed(run, tmp_path):
     ("out", "options", "message"),
     [
         ("full", (), "exists already; choose another --out"),
-        ("full/file/run", (), "full/file is no folder to write to"),
+        ("full/file/run", (), "cannot be written .*full/file is not a folder"),
         ("run", ("--threshold", "often"), "--threshold: the threshold is 'often'"),
         ("run", ("--set", "training.select_by=auc"), "--set: training.select_by is 'auc'; .* did you mean 'auroc'?"),
     ],

@@ -149,7 +149,8 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """Raise :class:`DataError` if ``path`` exists and may not be replaced, as an empty folder may, or has no place."""
     above = next(one for one in path.absolute().parents if one.exists())
     if not (above.is_dir() and os.access(above, os.W_OK)):
-        raise DataError(f"{above} is no folder to write to", where=str(path), hint="choose another place")
+        what = f"cannot be written ({above} is not a folder that you may write to)"
+        raise DataError(what, where=str(path), hint="choose another place")
     if not overwrite and path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
 
