@@ -296,8 +296,14 @@ class _Training:
             return Verdict((), ("There was no time to try a model, so nothing is known about the labels.",))
         models = [trainable_model_of(row.recipe) for row in self.search.finished]
         judged = [
-            JudgedModel(row.name, model.sees(row.recipe), simple=model.is_fitted_in_one_go)
+            JudgedModel(
+                row.name,
+                model.sees(row.recipe),
+                simple=model.is_fitted_in_one_go,
+                method=row.recipe.method,
+                uses=model.uses(row.recipe),
+            )
             for row, model in zip(self.search.finished, models, strict=True)
         ]
-        untried = [row.name for row in self.search.entries if row.predictions is None and not row.behind]
+        untried = [row.name for row in self.search.entries if row.predictions is None and row.late]
         return signal_of(judged, self.search.given(), untried)
