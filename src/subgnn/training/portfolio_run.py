@@ -107,7 +107,7 @@ def _novelty(pool: CrossValidation, seed: int) -> Novelty:
 
 
 _GAIN_OF_ALL = 0.02
-"""How much worse members may be that there is time to fit to all subgraphs, of which others know a sample."""
+"""How much worse, on the sample, members may be if there is time to fit them to all subgraphs."""
 
 
 class _Training:
@@ -118,9 +118,9 @@ class _Training:
         self.options, self.budget, self.scores = search.options, search.budget, search.scores
 
     def _affordable(self) -> list[Entry]:
-        """The finished candidates; of a sample, without members that there is no time to fit to all subgraphs.
+        """The candidates to answer with: if a sample was judged, those with time for a fit to all subgraphs.
 
-        If the others are much worse, these members stay: the fit to all folds but the first of the sample answers.
+        A slower one stays if the others are much worse; its fit to four of five folds of the sample then answers.
         """
         rows, left, seconds = self.search.finished, self.budget.left - self.budget.end, self.search.refit_seconds
         while len(rows) > 1 and self.pool.dataset is not self.pool.given:

@@ -67,7 +67,7 @@ def result_fields(options: RunOptions, dataset: Dataset, device: object, devices
 
 
 def check_early(options: TrainOptions, out: Path) -> None:
-    """Refuse what is wrong whatever the data: a folder with something in it, or not writable, and a malformed aim."""
+    """Check, before the data are read, that the folder is empty and can be written, and that the aim is well formed."""
     refuse_existing(out, overwrite=True)
     names, may_exist = names_in(out), options.resume or os.environ.get("RANK", "0") != "0"  # which the first has made
     if names is None or not (may_exist or all(name.startswith(".") for name in names)):

@@ -144,7 +144,7 @@ def test_settings_that_do_not_fit_are_refused():
 
 def test_a_fit_computes_no_vectors_of_the_subgraphs(monkeypatch):
     monkeypatch.setattr(unsupervised.VectorSpace, "__call__", None)
-    fit_without_labels(two_triangles(), Ragged.from_rows([[0, 1], [2]]), find_recipe("unsupervised"))
+    assert fit_without_labels(two_triangles(), Ragged.from_rows([[0, 1], [2]]), find_recipe("unsupervised"))
 
 
 def test_one_subgraph_alone_has_a_vector_and_no_prediction():
