@@ -107,7 +107,8 @@ def _novelty(pool: CrossValidation, seed: int) -> Novelty:
 
 
 _GAIN_OF_ALL = 0.02
-"""How much worse, on the sample, members may be if there is time to fit them to all subgraphs."""
+"""How much worse, on the sample, members may be if there is time to fit them to all subgraphs: a share of the gap
+between a guess and 1."""
 
 
 class _Training:
@@ -122,14 +123,15 @@ class _Training:
 
         A slower one stays if the others are much worse; its fit to four of five folds of the sample then answers.
         """
-        rows, left, seconds = self.search.finished, self.budget.left - self.budget.end, self.search.refit_seconds
+        rows, left, seconds = self.search.finished, self.budget.left - self.budget.end / 2, self.search.refit_seconds
+        much = _GAIN_OF_ALL * (1 - cast(float, self.scores.constant()["score"]))
         while len(rows) > 1 and self.pool.dataset is not self.pool.given:
             members = self.search.members(rows)
             if seconds(members) <= left:
                 break
             needs, slowest = max(((seconds([row]), row) for row in members), key=lambda pair: pair[0])
             others = [row for row in rows if row is not slowest]
-            if slowest.can_answer and self.search.score(others) < self.search.score(rows) - _GAIN_OF_ALL:
+            if slowest.can_answer and self.search.score(others) < self.search.score(rows) - much:
                 break
             slowest.late, slowest.note = True, f"not used: no time for its final fit, about {max(1, round(needs))} s"
             rows = others
