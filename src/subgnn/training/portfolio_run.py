@@ -107,8 +107,8 @@ def _novelty(pool: CrossValidation, seed: int) -> Novelty:
 
 
 _GAIN_OF_ALL = 0.02
-"""How much worse, on the sample, members may be if there is time to fit them to all subgraphs: a share of the gap
-between a guess and 1."""
+"""How much lower the sample's score may be for members that can still be fitted to all subgraphs, as a share of 1 minus
+the score of a guess."""
 
 
 class _Training:
@@ -119,9 +119,9 @@ class _Training:
         self.options, self.budget, self.scores = search.options, search.budget, search.scores
 
     def _affordable(self) -> list[Entry]:
-        """The candidates to answer with: if a sample was judged, those with time for a fit to all subgraphs.
+        """The candidates to choose from: after judging a sample, those that there is time to fit to all subgraphs.
 
-        A slower one stays if the others are much worse; its fit to four of five folds of the sample then answers.
+        A slower one stays if the others are much worse without it; its fit without the first fold then answers.
         """
         rows, left, seconds = self.search.finished, self.budget.left - self.budget.end / 2, self.search.refit_seconds
         much = _GAIN_OF_ALL * (1 - cast(float, self.scores.constant()["score"]))

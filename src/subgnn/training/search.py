@@ -347,7 +347,7 @@ class Search:
         if corrects and low is not None and cast(float, judged[corrected]["high"]) < low:
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
         if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._score(None)["score"])):
-            return f"left out: {best} had {score:.3f} in the first division into folds, and no network could do better"
+            return f"left out: {best} had {score:.3f} in the first division into folds; networks can hardly do better"
         for one in self.entries:
             if one.behind and self._recipe[one.name] == self._recipe[row.name]:
                 return f"left out: {one.name}, by the same recipe, was stopped"
