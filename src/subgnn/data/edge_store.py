@@ -5,9 +5,8 @@ one of several *buckets*: consecutive rows, few enough to be sorted in memory. T
 :meth:`Graph.from_edges`, entry for entry. It takes at most 24 bytes per edge, 36 with weights, and then the graph.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,6 @@ _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
 # long pieces.
 _BUCKET, _BUCKETS = 2**20, 400
 _ID = np.uint32(2**31 - 1)  # of a record's neighbour, without the bit that says that the edge is flipped
-
-
-class _Plan(NamedTuple):
-    """The buckets."""
-
-    rows: NDArray[np.int64]  # at which buckets begin, and the last ends
-    places: NDArray[np.int64]  # at which their records begin
-    of_cell: NDArray[Any]
 
 
 class EdgeStore:
@@ -70,10 +61,23 @@ class EdgeStore:
 
     def build(self, num_nodes: int, *, directed: bool = False, names: NodeNames | None = None) -> Graph:
         """Build the graph, and warn of edges that are dropped; the store cannot be used again."""
-        plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
-        self._distribute(plan, both=not directed)
+        cells = self._leaving if directed else self._leaving + self._entering
+        num_cells = -(-num_nodes // CELL)
+        ends = np.zeros(num_cells + 1, np.int64)
+        known = min(num_cells, len(cells))
+        ends[1 : known + 1] = cells[:known]
+        np.cumsum(ends, out=ends)
+        # Group the cells into buckets that can be sorted in half the memory.
+        most = min(max(_BUCKET, int(ends[-1]) // _BUCKETS), max(1, self.memory // 2 // _BYTES_PER_ENTRY))
+        widest = max(1, self.memory // 4 // _BYTES_PER_ROW // CELL)
+        cuts = [0]
+        while cuts[-1] < num_cells:
+            fits = int(np.searchsorted(ends, ends[cuts[-1]] + most, "right")) - 1
+            cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + widest, num_cells))
+        of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.min_scalar_type(len(cuts))), np.diff(cuts))
+        self._distribute(ends[cuts], of_cell, both=not directed)
         (self.folder / "edges").unlink()
-        entries, mirrored, others = self._write_rows(plan, num_nodes)
+        entries, mirrored, others = self._write_rows(np.minimum(np.array(cuts, np.int64) * CELL, num_nodes), ends[cuts])
         (self.folder / "buckets").unlink()
         kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
@@ -86,39 +90,20 @@ class EdgeStore:
         weights = self._map("weights", np.float32) if self._width == 3 else None
         return Graph(*rows, weights, names=names, directed=directed, dropped=Dropped(self._loops, repeats))
 
-    def _plan(self, n: int, cells: NDArray[np.int64]) -> _Plan:
-        """Group the cells into buckets that can be sorted in half the memory."""
-        num_cells = -(-n // CELL)
-        ends = np.zeros(num_cells + 1, np.int64)
-        known = min(num_cells, len(cells))
-        ends[1 : known + 1] = cells[:known]
-        np.cumsum(ends, out=ends)
-        most = min(max(_BUCKET, int(ends[-1]) // _BUCKETS), max(1, self.memory // 2 // _BYTES_PER_ENTRY))
-        widest = max(1, self.memory // 4 // _BYTES_PER_ROW // CELL)
-        cuts = [0]
-        while cuts[-1] < num_cells:
-            fits = int(np.searchsorted(ends, ends[cuts[-1]] + most, "right")) - 1
-            cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + widest, num_cells))
-        of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.min_scalar_type(len(cuts))), np.diff(cuts))
-        return _Plan(np.minimum(np.array(cuts, np.int64) * CELL, n), ends[cuts], of_cell)
-
-    def _records(self) -> Iterator[NDArray[np.uint32]]:
-        most = max(1, self.memory // 4 // _BYTES_PER_EDGE)
-        with self._open("edges", "rb") as file:
-            while len(piece := np.fromfile(file, np.uint32, min(most, 2**20) * max(2, self._width))):
-                yield piece.reshape(-1, self._width)
-
-    def _distribute(self, plan: _Plan, *, both: bool) -> None:
-        fill, done, total = plan.places[:-1].copy(), 0, self.num_edges - self._loops
-        with self._open("buckets", "wb") as file:
-            for records in self._records():
+    def _distribute(self, places: NDArray[np.int64], of_cell: NDArray[Any], *, both: bool) -> None:
+        """Write the records of each bucket to its place; of an undirected edge, one for ``both`` of its ends."""
+        fill, done, total = places[:-1].copy(), 0, self.num_edges - self._loops
+        most = min(max(1, self.memory // 4 // _BYTES_PER_EDGE), 2**20)
+        with self._open("edges", "rb") as edges, self._open("buckets", "wb") as file:
+            while len(read := np.fromfile(edges, np.uint32, most * max(2, self._width))):
+                records = read.reshape(-1, self._width)
                 self.on_progress("distributing edges", done, total)
                 done += len(records)
                 if both:
                     turned = records.copy()
                     turned[:, 0], turned[:, 1] = records[:, 1], records[:, 0] | FLIPPED
                     records = np.stack([records, turned], axis=1).reshape(-1, self._width)
-                buckets = plan.of_cell[records[:, 0] >> CELL_BITS]
+                buckets = of_cell[records[:, 0] >> CELL_BITS]
                 sorted_records = records[np.argsort(buckets, kind="stable")]
                 ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=len(fill)))])
                 for bucket in np.flatnonzero(np.diff(ends)):
@@ -128,11 +113,14 @@ class EdgeStore:
                     fill[bucket] += len(piece)
         self.on_progress("distributing edges", done, total)
 
-    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int, list[Any]]:
-        """Sort the buckets; returns the number of entries, and of edges given in both orientations or other weights."""
+    def _write_rows(self, rows: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[int, int, list[Any]]:
+        """Sort the buckets, which begin at given rows; their records begin at ``places``.
+
+        Returns the number of entries, and of edges given in both orientations or other weights.
+        """
         entries = mirrored = 0
         others: list[Any] = []
-        total = int(plan.places[-1])
+        total = int(places[-1])
         with (
             self._open("buckets", "rb") as file,
             self._open("offsets", "wb") as offsets_file,
@@ -140,9 +128,9 @@ class EdgeStore:
             self._open("weights", "wb") as weights_file,
         ):
             offsets_file.write(np.zeros(1, np.int64).data)
-            for bucket in range(len(plan.rows) - 1):
-                first, last = (int(row) for row in plan.rows[bucket : bucket + 2])
-                begin, end = (int(place) for place in plan.places[bucket : bucket + 2])
+            for bucket in range(len(rows) - 1):
+                first, last = (int(row) for row in rows[bucket : bucket + 2])
+                begin, end = (int(place) for place in places[bucket : bucket + 2])
                 self.on_progress("sorting rows", begin, total)
                 records = np.fromfile(file, np.uint32, (end - begin) * max(2, self._width))
                 records = records.reshape(-1, max(2, self._width))
@@ -154,8 +142,8 @@ class EdgeStore:
                 mirrored += both
                 if self._width == 3 and len(neighbors) < len(records):
                     heads, given = (records[:, 1] & _ID).astype(np.int32), records[:, 2].copy().view(np.float32)
-                    tails, rows = (records[:, 0] - first).astype(np.int32), (offsets, neighbors, weights)
-                    count, (tail, head, kept, other) = other_weights(rows, tails, heads, given)
+                    tails, sorted_rows = (records[:, 0] - first).astype(np.int32), (offsets, neighbors, weights)
+                    count, (tail, head, kept, other) = other_weights(sorted_rows, tails, heads, given)
                     others += [(count, (tail + first, head, kept, other))] if count else []
         self.on_progress("sorting rows", total, total)
         return entries, mirrored, others

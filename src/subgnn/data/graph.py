@@ -320,14 +320,6 @@ class _Edges:
         times = None if self.times is None else found["time"].to_numpy()
         return _Edges(found["tail"].to_numpy(), found["head"].to_numpy(), joined, times)
 
-    def _one_orientation(self) -> _Edges:
-        """The edges from their smaller ends, where each is given from both ends, with the same weight and time."""
-        more = [array for array in (self.weights, self.times) if array is not None]
-        there, back = (np.lexsort((*more, b, a)) for a, b in ((self.tails, self.heads), (self.heads, self.tails)))
-        pairs = ((self.tails, self.heads), (self.heads, self.tails), *((array, array) for array in more))
-        mirrored = all(np.array_equal(a[there], b[back]) for a, b in pairs)
-        return self.take(self.tails < self.heads) if mirrored else self
-
     def build(
         self,
         num_nodes: int,
@@ -345,7 +337,13 @@ class _Edges:
         if edges.times is not None:
             edges = edges.take(np.argsort(edges.times, kind="stable"))
         if how != "first":
-            edges = edges if directed else edges._one_orientation()
+            if not directed:
+                # Edges that are all given from both ends, with the same weight and time, count from the smaller one.
+                ends, more = (edges.tails, edges.heads), [a for a in (edges.weights, edges.times) if a is not None]
+                there, back = (np.lexsort((*more, b, a)) for a, b in (ends, ends[::-1]))
+                pairs = (ends, ends[::-1], *((array, array) for array in more))
+                if all(np.array_equal(a[there], b[back]) for a, b in pairs):
+                    edges = edges.take(edges.tails < edges.heads)
             joined = edges.aggregated(how, directed=directed)
             graph, _, _ = joined.build(num_nodes, directed=directed)
             return graph, loops, len(edges.tails) - len(joined.tails)

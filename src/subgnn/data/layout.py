@@ -71,7 +71,14 @@ def lay_out(
     component_of = dict(zip(components.values.tolist(), components.row_ids.tolist(), strict=True))
     links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
     roles = np.repeat(["inside", "border", "anchor"], [len(inside), len(chosen), len(far)])
-    edges, ends_outside = _edges(graph, drawn, len(inside))
+    # Edges among drawn nodes, as places; those with fewer ends outside come first.
+    near, by_node = Ragged(graph.neighbors, graph.offsets).take(drawn), np.argsort(drawn)
+    a, b = drawn[near.row_ids], near.values.astype(np.int64)
+    kept = (a < b) & np.isin(b, drawn)
+    places = by_node[np.searchsorted(drawn, np.stack([a[kept], b[kept]], axis=1), sorter=by_node)]
+    ends_outside = (places >= len(inside)).sum(axis=1)
+    order = np.lexsort((b[kept], a[kept], ends_outside))
+    edges, ends_outside = places[order], ends_outside[order]
     return Layout(
         nodes=drawn,
         roles=tuple(roles.tolist()),
@@ -93,17 +100,6 @@ def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], 
     around, links = np.unique(np.concatenate([np.empty(0, np.int64), *rows]), return_counts=True)
     outside = ~np.isin(around, nodes)
     return around[outside], links[outside]
-
-
-def _edges(graph: Graph, drawn: NDArray[np.int64], inside: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Edges among drawn nodes, as places, and how many ends of each are outside; those with fewer come first."""
-    near, by_node = Ragged(graph.neighbors, graph.offsets).take(drawn), np.argsort(drawn)
-    a, b = drawn[near.row_ids], near.values.astype(np.int64)
-    kept = (a < b) & np.isin(b, drawn)
-    places = by_node[np.searchsorted(drawn, np.stack([a[kept], b[kept]], axis=1), sorter=by_node)]
-    ends_outside = (places >= inside).sum(axis=1)
-    order = np.lexsort((b[kept], a[kept], ends_outside))
-    return places[order], ends_outside[order]
 
 
 def _positions(

@@ -51,8 +51,17 @@ class NodeMatch:
             words = ", ".join(ATTRIBUTES[name] for name in lost)
             hint = "give a graph that has them, read in the same way; subgnn data convert turns tables into a dataset"
             raise DataError(f"the run's graph has {words}, but this one has none", where=_WHERE, hint=hint)
-        notes: list[str] = []
-        new = _without(new, [name for name in new.attributes if name not in (*attributes, "times")], notes)
+        unused = [name for name in new.attributes if name not in (*attributes, "times")]
+        words = ", ".join(ATTRIBUTES[name] for name in unused)
+        notes = [f"{words}: ignored, as the run's graph has none"] if unused else []
+        if "direction" in unused:
+            new = replace(new.undirected(), oriented=None)
+        if "types" in unused:
+            new = replace(new, types=(), layers=())
+        if unused:
+            weights = None if "weights" in unused else new.weights
+            features = None if "features" in unused else new.features
+            new = replace(new, weights=weights, features=features, known_hash="")
         if before.names is None or new.names is None:
             rows = np.arange(before.num_nodes)
             places = np.where(rows < new.num_nodes, rows, -1)
@@ -142,17 +151,3 @@ class NodeMatch:
             found[waiting[reached]] = sums[reached] / counts[reached, None]
             missing[waiting[reached]] = False
         return found
-
-
-def _without(graph: Graph, attributes: list[str], notes: list[str]) -> Graph:
-    """The graph without attributes that the graph of a run does not have; a note says so."""
-    if not attributes:
-        return graph
-    notes.append(f"{', '.join(ATTRIBUTES[name] for name in attributes)}: ignored, as the run's graph has none")
-    if "direction" in attributes:
-        graph = replace(graph.undirected(), oriented=None)
-    if "types" in attributes:
-        graph = replace(graph, types=(), layers=())
-    weights = None if "weights" in attributes else graph.weights
-    features = None if "features" in attributes else graph.features
-    return replace(graph, weights=weights, features=features, known_hash="")

@@ -267,15 +267,9 @@ def _collect(members: Members, places: NDArray[np.int64], by_case: dict[str, str
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     unknown = {members.texts[i]: int(counts[i]) for i in order}
     repeated = int(np.count_nonzero(places[members.nodes.values] >= 0)) - len(nodes.values)
-    return Matched(nodes, unknown, dropped, by_case, repeated, members.where, _nearest(list(unknown)[:_SHOWN], graph))
-
-
-def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
-    """The most similar name of each word; none for a text of many digits, whose nearest is somebody else's."""
-    if graph.names is None or not texts:
-        return {}
-    names, found = list(graph.names.primary), {}
-    for text in texts:
+    # The most similar name of each word; none for a text of many digits, whose nearest is somebody else's.
+    names, nearest = list(graph.names.primary) if graph.names and unknown else [], dict[str, str]()
+    for text in list(unknown)[:_SHOWN] if names else ():
         near = names
         if len(names) > _MOST_COMPARED:
             begin = text[:2].casefold()
@@ -283,5 +277,5 @@ def _nearest(texts: Sequence[str], graph: Graph) -> dict[str, str]:
         if sum(map(str.isdigit, text)) > min(_MOST_DIGITS, sum(map(str.isalpha, text))):
             continue
         if best := difflib.get_close_matches(text[:100], near, n=1):
-            found[text] = best[0]
-    return found
+            nearest[text] = best[0]
+    return Matched(nodes, unknown, dropped, by_case, repeated, members.where, nearest)

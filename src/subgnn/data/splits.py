@@ -1,6 +1,6 @@
 """Splits into train, val and test: at random, stratified by label, by whole groups, or by time; folds; and leaks."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -110,9 +110,39 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
 
 def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)) -> list[tuple[str, str]]:
     """Problems that make scores on a split misleading, as pairs of a fact and its consequence."""
-    if subgraphs.splits is None:
-        return []
-    return [*_repeated(subgraphs, subgraphs.splits), *_unseen(subgraphs, subgraphs.splits, fitted_to)]
+    splits, names, groups, found = subgraphs.splits, subgraphs.names, subgraphs.groups, list[tuple[str, str]]()
+    if splits is None:
+        return found
+    rows, firsts = _elsewhere(splits, subgraphs.nodes)
+    if len(rows):
+        called = [str(i) if names is None else excerpt(names[i]) for i in (rows[0], firsts[0])]
+        row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
+        subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
+        what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
+        found.append((what, "a model can memorise their labels"))
+    if groups is not None:
+        rows, firsts = _elsewhere(splits, Ragged(groups.rows.values.astype(np.int32), groups.rows.offsets))
+        if len(rows):
+            count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
+            named = f"{excerpt(groups[rows[0]])} in {one} and {other}"
+            what = f"{'1 group has' if count == 1 else f'{count:,} groups have'} subgraphs in several splits"
+            found.append((f"{what} (first: {named})", "a model can learn the groups instead"))
+    task = task_of(subgraphs.task)
+    if subgraphs.targets is None or task.real:
+        return found
+    seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
+    known, counts = (task.counts(subgraphs.targets[part], subgraphs.num_classes) for part in (seen, ~seen))
+    places = np.flatnonzero((known == 0) & (counts > 0))
+    if len(places):
+        targets = subgraphs.targets[~seen]
+        held_out = int((targets[:, places].any(axis=1) if targets.ndim == 2 else np.isin(targets, places)).sum())
+        labels = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
+        more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
+        others = [split for split in SPLITS if split not in fitted_to]
+        subject = f"1 subgraph in {' or '.join(others)} has"
+        subject = subject if held_out == 1 else f"{held_out:,} subgraphs in {' and '.join(others)} have"
+        found.append((f"{subject} a label that no training subgraph has: {labels}{more}", "it cannot be learned"))
+    return found
 
 
 def _elsewhere(splits: NDArray[np.int8], values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -121,44 +151,6 @@ def _elsewhere(splits: NDArray[np.int8], values: Ragged) -> tuple[NDArray[np.int
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     rows = np.flatnonzero(splits != splits[first[place]])
     return rows, first[place][rows]
-
-
-def _repeated(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Iterator[tuple[str, str]]:
-    names, groups = subgraphs.names, subgraphs.groups
-    rows, firsts = _elsewhere(splits, subgraphs.nodes)
-    if len(rows):
-        called = [str(i) if names is None else excerpt(names[i]) for i in (rows[0], firsts[0])]
-        row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
-        subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
-        what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
-        yield what, "a model can memorise their labels"
-    if groups is None:
-        return
-    rows, firsts = _elsewhere(splits, Ragged(groups.rows.values.astype(np.int32), groups.rows.offsets))
-    if len(rows):
-        count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
-        named = f"{excerpt(groups[rows[0]])} in {one} and {other}"
-        subject = "1 group has" if count == 1 else f"{count:,} groups have"
-        yield f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead"
-
-
-def _unseen(subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]) -> Iterator[tuple[str, str]]:
-    task = task_of(subgraphs.task)
-    if subgraphs.targets is None or task.real:
-        return
-    seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
-    known, counts = (task.counts(subgraphs.targets[part], subgraphs.num_classes) for part in (seen, ~seen))
-    places = np.flatnonzero((known == 0) & (counts > 0))
-    if not len(places):
-        return
-    targets = subgraphs.targets[~seen]
-    held_out = int((targets[:, places].any(axis=1) if targets.ndim == 2 else np.isin(targets, places)).sum())
-    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
-    more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
-    others = [split for split in SPLITS if split not in fitted_to]
-    subject = f"1 subgraph in {' or '.join(others)} has"
-    subject = subject if held_out == 1 else f"{held_out:,} subgraphs in {' and '.join(others)} have"
-    yield f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned"
 
 
 def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:
