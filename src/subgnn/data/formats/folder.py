@@ -94,7 +94,17 @@ class _FolderReader:
             self._refuse("directed", "accepted: true or false")
         path = find_file(folder, NODES)
         self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
-        self.labels = self._card_labels() if options.labels is None else options.labels
+        self.labels = options.labels or LabelFormat()
+        if options.labels is None:
+            # As the card says; without a card, ``-`` joins labels, as in the authors' files.
+            task, separator = self.card.get("task"), self.card.get("label_separator")
+            if separator is not None and not (isinstance(separator, str) and separator.strip()):
+                self._refuse("label_separator", "accepted: the text that joins several labels, such as ';', or null")
+                separator = None
+            found = None
+            if task is not None and task != "unlabelled":  # the card of a graph alone, to which labels were added
+                found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
+            self.labels = LabelFormat(found, separator, whole=self.card_path.is_file())
 
     def read(self, store: EdgeStore | None, *, graph_alone: bool) -> Dataset | None:
         """The dataset, or its graph alone, without subgraphs; None where something is wrong."""
@@ -147,17 +157,6 @@ class _FolderReader:
     def _refuse(self, key: str, hint: str) -> None:
         self.problems.error(str(self.card_path), f"{key} is {excerpt(str(self.card[key]))}", hint)
 
-    def _card_labels(self) -> LabelFormat:
-        """How the card says that labels are written; without a card, ``-`` joins labels, as in the authors' files."""
-        task, separator = self.card.get("task"), self.card.get("label_separator")
-        if separator is not None and not (isinstance(separator, str) and separator.strip()):
-            self._refuse("label_separator", "accepted: the text that joins several labels, such as ';', or null")
-            separator = None
-        found = None
-        if task is not None and task != "unlabelled":  # the card of a graph alone, to which labels were added
-            found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
-        return LabelFormat(found, separator, whole=self.card_path.is_file())
-
     def _read_edges(self, declared: int | None, store: EdgeStore | None) -> EdgeList | EdgeStore | None:
         problems, folder = self.problems, self.folder
         path = find_file(folder, EDGES)
@@ -178,8 +177,19 @@ class _FolderReader:
             hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
             raise DataError(f"node {node} is not in the graph", where=f"{path}:{line}", hint=hint)
         attributes = find_file(folder, EDGE_ATTRIBUTES)
-        # Edges that have attributes are not staged on disk.
-        return edges if attributes is None or isinstance(edges, EdgeStore) else _with_attributes(edges, attributes)
+        if attributes is None or isinstance(edges, EdgeStore):  # edges that have attributes are not staged on disk
+            return edges
+        # Types and times: a line for each line of the edge list, below a line of titles.
+        table = read_table(attributes)
+        if not set(table.titles) <= {"type", "time"} or len(table.titles) != len(set(table.titles)):
+            what = f"columns {', '.join(map(excerpt, table.titles[:3]))}"
+            raise DataError(what, where=str(attributes), hint="accepted: type, time, or both, in the first line")
+        if len(table) != edges.num_edges:
+            what = f"{len(table):,} lines below the titles, but {edges.num_edges:,} edges"
+            hint = f"a line for each edge of {EDGES}, in its order, is needed"
+            raise DataError(what, where=str(attributes), hint=hint)
+        types = np.array(table.filled("type", "edge type").to_pylist(), str) if "type" in table.titles else None
+        return replace(edges, types=types, times=table.times("time") if "time" in table.titles else None)
 
     def _read_features(self) -> NDArray[Any] | None:
         path = self.folder / FEATURES
@@ -232,19 +242,6 @@ class _FolderReader:
         return replace(graph, features=features)
 
 
-def _with_attributes(edges: EdgeList, path: Path) -> EdgeList:
-    """Edges with their types and times: a line for each line of the edge list, below a line of titles."""
-    table = read_table(path)
-    if not set(table.titles) <= {"type", "time"} or len(table.titles) != len(set(table.titles)):
-        what = f"columns {', '.join(map(excerpt, table.titles[:3]))}"
-        raise DataError(what, where=str(path), hint="accepted: type, time, or both, in the first line")
-    if len(table) != edges.num_edges:
-        what = f"{len(table):,} lines below the titles, but {edges.num_edges:,} edges"
-        raise DataError(what, where=str(path), hint=f"a line for each edge of {EDGES}, in its order, is needed")
-    types = np.array(table.filled("type", "edge type").to_pylist(), str) if "type" in table.titles else None
-    return replace(edges, types=types, times=table.times("time") if "time" in table.titles else None)
-
-
 def folder_id_base(path: Path, graph: Graph) -> int | None:
     """The first id of the dataset folder of a file of subgraphs, whose nodes need the names of the graph's; or None."""
     if path.name.removesuffix(".gz") not in (SUBGRAPHS, AUTHORS_SUBGRAPHS) or find_file(path.parent, EDGES) is None:
@@ -271,7 +268,18 @@ def write_folder(
     card |= {"directed": True} if graph.directed else {}
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
-        _write_edges(temporary, graph)
+        edges = graph.edge_columns()
+        for name, kept, delimiter in (
+            (EDGES, ("tail", "head", "weight"), " "),
+            (EDGE_ATTRIBUTES, ("type", "time"), "\t"),
+        ):
+            found = {title: edges[title] for title in kept if title in edges}
+            if found:
+                options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+                with (temporary / name).open("wb") as file:
+                    if name != EDGES:
+                        file.write((delimiter.join(found) + "\n").encode())
+                    csv.write_csv(pa.table(found), file, options)
         _write_rows(temporary / SUBGRAPHS, _subgraph_rows(subgraphs))
         if subgraphs.names is not None or subgraphs.groups is not None:
             columns: list[Iterable[str]] = [subgraphs.names or map(str, range(len(subgraphs)))]
@@ -317,19 +325,6 @@ def edge_attributes_bytes(folder: Path) -> int:
         return 0
     sizes = (path.stat().st_size * (5 if path.suffix == ".gz" else 1) for path in (edges, attributes))
     return _BYTES_A_BYTE * sum(sizes)
-
-
-def _write_edges(folder: Path, graph: Graph) -> None:
-    """Write the edge list, and beside it a file of types and times, if there are any."""
-    columns = graph.edge_columns()
-    for name, kept, delimiter in ((EDGES, ("tail", "head", "weight"), " "), (EDGE_ATTRIBUTES, ("type", "time"), "\t")):
-        found = {title: columns[title] for title in kept if title in columns}
-        if found:
-            options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-            with (folder / name).open("wb") as file:
-                if name != EDGES:
-                    file.write((delimiter.join(found) + "\n").encode())
-                csv.write_csv(pa.table(found), file, options)
 
 
 def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[list[str]]:

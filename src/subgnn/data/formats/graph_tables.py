@@ -176,9 +176,8 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = ReadOpt
             continue
         # A title says that the column identifies nodes, so that its numbers measure nothing.
         is_key = each.casefold() == "id" or each.casefold().endswith(("_id", " id")) or each.endswith("ID")
-        made = None if is_key else _numbers(each, cells, table) or _categories(each, cells)
-        if not is_key and (made is None or made[1]["kind"] != "number"):
-            odd += _odd_cell(each, cells)
+        made, odd_cell = (None, "") if is_key else _feature(each, cells, table)
+        odd += odd_cell
         if made is None:
             texts[each] = ["" if strings.is_missing(cell) else cell for cell in cells]
         else:
@@ -296,36 +295,29 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     return graph, rows
 
 
-def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
+def _feature(title: str, cells: list[str], table: Table) -> tuple[_Feature | None, str]:
+    """A column of numbers or of few categories as a feature; and a note on the cell that keeps most numbers from it."""
     present = np.array([not strings.is_missing(cell) for cell in cells])
-    texts = [cell.replace(",", ".") if table.kind == ";" else cell for cell in cells if not strings.is_missing(cell)]
-    numbers = [number for text in texts if (number := strings.parse_number(text)) is not None]
-    if not numbers or len(numbers) < len(texts) or any(map(strings.has_leading_zero, texts)):
-        return None
-    known = np.array(numbers)
-    if not np.isfinite(known).all() or np.abs(known).max() > 1e30:
-        row = int(np.flatnonzero(present)[np.argmax(~(np.abs(known) <= 1e30))])
-        raise DataError(f"{cells[row]} in '{title}'", where=table.place(row), hint="accepted: numbers up to 1e30")
-    mean, std = float(known.mean()), float(known.std())
-    values = np.zeros((len(cells), 1), np.float32)
-    values[present, 0] = (known - mean) / (std or 1.0)
-    card = {"column": title, "kind": "number", "mean": mean, "std": std, "missing": int((~present).sum())}
-    return values, card
-
-
-def _odd_cell(title: str, cells: list[str]) -> str:
-    """The cell that keeps a column, most of whose cells are numbers, from being one of numbers; none for any other."""
     texts = [cell for cell in cells if not strings.is_missing(cell)]
-    others = [cell for cell in texts if strings.parse_number(cell) is None or strings.has_leading_zero(cell)]
-    return f"; {excerpt(others[0])} in '{title}' is not a number" if 0 < 2 * len(others) < len(texts) else ""
-
-
-def _categories(title: str, cells: list[str]) -> _Feature | None:
-    found = sorted({cell for cell in cells if not strings.is_missing(cell)})
+    plain = [text.replace(",", ".") if table.kind == ";" else text for text in texts]
+    numbers = [number for text in plain if (number := strings.parse_number(text)) is not None]
+    if numbers and len(numbers) == len(texts) and not any(map(strings.has_leading_zero, plain)):
+        known = np.array(numbers)
+        if not np.isfinite(known).all() or np.abs(known).max() > 1e30:
+            row = int(np.flatnonzero(present)[np.argmax(~(np.abs(known) <= 1e30))])
+            raise DataError(f"{cells[row]} in '{title}'", where=table.place(row), hint="accepted: numbers up to 1e30")
+        mean, std = float(known.mean()), float(known.std())
+        values = np.zeros((len(cells), 1), np.float32)
+        values[present, 0] = (known - mean) / (std or 1.0)
+        card = {"column": title, "kind": "number", "mean": mean, "std": std, "missing": int((~present).sum())}
+        return (values, card), ""
+    others = [text for text in texts if strings.parse_number(text) is None or strings.has_leading_zero(text)]
+    odd = f"; {excerpt(others[0])} in '{title}' is not a number" if 0 < 2 * len(others) < len(texts) else ""
+    found = sorted(set(texts))
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
-        return None
+        return None, odd
     values = (np.array(cells)[:, None] == np.array(found)).astype(np.float32)
-    return values, {"column": title, "kind": "category", "values": found}
+    return (values, {"column": title, "kind": "category", "values": found}), odd
 
 
 def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.format import ReadOptions, Roles, missing
+from subgnn.data.formats.format import ReadOptions, missing
 from subgnn.data.formats.tables import Table, read_table
 from subgnn.errors import DataError, excerpt
 
@@ -15,9 +15,27 @@ _SAMPLE = 1000
 
 def read_label_table(subgraphs: Sequence[str], options: ReadOptions) -> tuple[list[Any], list[str] | None]:
     """Labels, and splits if it has any, of subgraphs, from a table of their names; those without a row have ``""``."""
-    table, found = _label_columns(read_table(options.label_table, encoding=options.encoding), subgraphs, options)
-    table = table.complete_rows({"subgraph": found["subgraph"]}, options.refuse)
-    names = table.cells(found["subgraph"], "subgraph").to_pylist()
+    table, known, columns = read_table(options.label_table, encoding=options.encoding), set(subgraphs), options.columns
+    found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
+    named = columns["subgraph"] if columns.get("subgraph") in table.titles else None
+    if named is None:
+        titles = [title for title in table.titles if title not in found.values()]
+        best = table.best_column(titles, lambda cells: sum(cell in known for cell in cells), rows=_SAMPLE, least=1)
+        named = columns.find(table, "subgraph", list(found.values())) if best is None else best
+    if named is None:
+        raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
+    if table.header is not None and named in known and not columns.explicit("subgraph", "label"):  # no header
+        at = table.titles.index(named)
+        table = table.without_header()
+        named, found = table.titles[at], {}
+    if "label" not in found:
+        rest = [title for title in table.titles if title not in (named, *found.values())]
+        if len(rest) != 1:
+            raise missing(table.where, table.titles, ["label"], [named])
+        found["label"] = rest[0]
+    found = {"subgraph": named, **found}
+    table = table.complete_rows({"subgraph": named}, options.refuse)
+    names = table.cells(named, "subgraph").to_pylist()
     places = {name: i for i, name in enumerate(subgraphs)}
     folded = {name.casefold(): i for name, i in places.items()}
     owners = np.array([places.get(name, folded.get(name.casefold(), -1)) for name in names], np.int64)
@@ -42,29 +60,6 @@ def read_label_table(subgraphs: Sequence[str], options: ReadOptions) -> tuple[li
     about = ", ".join(f"{role} from '{title}'" for role, title in found.items())
     options.on_note(f"{table.where}: {about}; {len(present):,} of {len(subgraphs):,} subgraphs have a row{without}")
     return made["label"], made.get("split")
-
-
-def _label_columns(table: Table, subgraphs: Sequence[str], options: ReadOptions) -> tuple[Table, Roles]:
-    """The table, without a header if names stand there, and its columns by role: named, likely, or of names."""
-    known, columns = set(subgraphs), options.columns
-    found = {role: title for role in ("label", "split") if (title := columns.find(table, role)) is not None}
-    names = columns["subgraph"] if columns.get("subgraph") in table.titles else None
-    if names is None:
-        titles = [title for title in table.titles if title not in found.values()]
-        best = table.best_column(titles, lambda cells: sum(cell in known for cell in cells), rows=_SAMPLE, least=1)
-        names = columns.find(table, "subgraph", list(found.values())) if best is None else best
-    if names is None:
-        raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
-    if table.header is not None and names in known and not columns.explicit("subgraph", "label"):
-        at = table.titles.index(names)
-        table = table.without_header()
-        names, found = table.titles[at], {}
-    if "label" not in found:
-        rest = [title for title in table.titles if title not in (names, *found.values())]
-        if len(rest) != 1:
-            raise missing(table.where, table.titles, ["label"], [names])
-        found["label"] = rest[0]
-    return table, {"subgraph": names, **found}
 
 
 def one_each(

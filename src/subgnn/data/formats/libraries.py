@@ -167,7 +167,22 @@ def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Gr
     return None
 
 
-def _from_networkx(given: Any, options: ReadOptions) -> Graph:
+def _networkx_file(path: Path, options: ReadOptions) -> Graph:
+    with extra_package("networkx", extra="formats", feature="this file format"):
+        import networkx as nx
+    given: nx.Graph[Any]
+    if path.suffix == ".json":
+        hint, what = "networkx.node_link_data writes such a file", "this cannot be read as .json"
+        content = parse_json(path.read_bytes(), str(path), hint, what=what)
+        if not isinstance(content, dict):
+            raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
+        given = nx.node_link_graph(content, edges="links" if "links" in content else "edges")
+    else:
+        text = read_bytes(path)
+        if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+            what = "it declares a document type or entities"
+            raise DataError(what, hint="remove the declaration: GraphML needs none, and entities can fill memory")
+        given = nx.read_graphml(BytesIO(text))
     # A networkx graph states itself whether it is directed.
     if options.directed and not given.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
@@ -185,22 +200,6 @@ def _from_networkx(given: Any, options: ReadOptions) -> Graph:
             ids = {} if graph.names is None else {"id": graph.names.primary}
             return replace(graph, names=NodeNames({"name": Strings.of(names), **ids}))
     return graph
-
-
-def _networkx_file(path: Path, options: ReadOptions) -> Graph:
-    with extra_package("networkx", extra="formats", feature="this file format"):
-        import networkx as nx
-    if path.suffix == ".json":
-        hint, what = "networkx.node_link_data writes such a file", "this cannot be read as .json"
-        content = parse_json(path.read_bytes(), str(path), hint, what=what)
-        if not isinstance(content, dict):
-            raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
-        return _from_networkx(nx.node_link_graph(content, edges="links" if "links" in content else "edges"), options)
-    text = read_bytes(path)
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        what = "it declares a document type or entities"
-        raise DataError(what, hint="remove the declaration: GraphML needs none, and entities can fill memory")
-    return _from_networkx(nx.read_graphml(BytesIO(text)), options)
 
 
 def _pyg(path: Path, options: ReadOptions) -> Graph:

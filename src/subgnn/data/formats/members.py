@@ -207,7 +207,15 @@ def _long(
     def chosen(rows: NDArray[np.int64]) -> Ragged:
         return Ragged.from_lengths(codes[rows], np.bincount(subgraphs[rows], minlength=count))
 
-    lacks = _lacks(table, found["absent"]) if "absent" in found else np.zeros(len(order), bool)
+    lacks = np.zeros(len(order), bool)
+    if "absent" in found:
+        told = [(cell or "").strip().casefold() for cell in table.cells(found["absent"], "label").to_pylist()]
+        wrong = next((row for row, cell in enumerate(told) if cell not in (*_YES, *_NO)), None)
+        if wrong is not None:
+            what = f"column '{found['absent']}' has {excerpt(told[wrong])}"
+            hint = "accepted with a row for each node: true or false, yes or no, 1 or 0; or rename the column"
+            raise DataError(what, where=table.place(wrong), hint=hint)
+        lacks = np.array([cell in _YES for cell in told], bool)
     nodes, absent = (chosen(order[rows[order]]) for rows in (~lacks, lacks))
     values: dict[str, list[Any]] = {}
     for role in ("label", "split"):
@@ -230,17 +238,6 @@ def _long(
     made = Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
     text_rows = [table.number(int(row)) for row in np.unique(codes, return_index=True)[1]]
     return replace(made, others=others, absent=absent if "absent" in found else None, text_rows=text_rows)
-
-
-def _lacks(table: Table, title: str) -> NDArray[np.bool_]:
-    """Whether each row of a table of memberships is of a node that is absent."""
-    cells = [(cell or "").strip().casefold() for cell in table.cells(title, "label").to_pylist()]
-    wrong = next((row for row, cell in enumerate(cells) if cell not in (*_YES, *_NO)), None)
-    if wrong is not None:
-        what = f"column '{title}' has {excerpt(cells[wrong])}"
-        hint = "accepted with a row for each node: true or false, yes or no, 1 or 0; or rename the column"
-        raise DataError(what, where=table.place(wrong), hint=hint)
-    return np.array([cell in _YES for cell in cells], bool)
 
 
 def _wide(table: Table, found: Roles, called: list[str], encoded: tuple[list[str], Ragged, Ragged | None]) -> Members:

@@ -224,7 +224,14 @@ def reason(error: Exception) -> str:
 def read_table(source: Source, *, encoding: str | None = None, problems: Problems | None = None) -> Table:
     """Read a table from a data frame, or from a file, whose kind is found by its content; text is UTF-8 by default."""
     if not isinstance(source, str | Path):
-        return _from_frame(source)
+        try:
+            data = pa.table(source)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            what = f"a {type(source).__name__} is not a table ({reason(error)})"
+            raise DataError(what, where="table", hint="a path or a data frame is accepted") from None
+        # pandas stores its index as a column of this name, where it is not a plain range.
+        titles = [title for title in data.column_names if not title.startswith("__index_level_")]
+        return Table("table", pa.table([_without_views(data.column(title)) for title in titles], names=titles))
     path = Path(source)
     if not path.is_file():
         what = "this is a folder, not a table" if path.is_dir() else "no such file"
@@ -233,7 +240,13 @@ def read_table(source: Source, *, encoding: str | None = None, problems: Problem
         with open_unpacked(path) as file:
             begin = file.read(_SAMPLE)
         if begin[:4] == b"PAR1" or path.suffix == ".parquet":
-            return _read_parquet(path)
+            from pyarrow import parquet
+
+            # A file whose few bytes stand for more cells, or unpack to more, than graphs need is refused.
+            metadata = parquet.read_metadata(path)
+            groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+            check_unpacked_size(path, max(groups, metadata.num_rows * metadata.num_columns))
+            return Table(str(path), parquet.read_table(path), kind="parquet")
         if begin[:4] == b"PK\x03\x04":
             return _read_excel(path)
         if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
@@ -247,17 +260,6 @@ def read_table(source: Source, *, encoding: str | None = None, problems: Problem
         raise DataError(f"this cannot be read as a table ({reason(error)})", where=str(path), hint=ACCEPTED) from None
 
 
-def _from_frame(frame: Any) -> Table:
-    try:
-        data = pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        what = f"a {type(frame).__name__} is not a table ({reason(error)})"
-        raise DataError(what, where="table", hint="a path or a data frame is accepted") from None
-    # pandas stores its index as a column of this name, where it is not a plain range.
-    titles = [title for title in data.column_names if not title.startswith("__index_level_")]
-    return Table("table", pa.table([_without_views(data.column(title)) for title in titles], names=titles))
-
-
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column with plain text in place of views of text, which polars gives and few functions of pyarrow take."""
     kind, text = column.type, pa.large_string()
@@ -266,16 +268,6 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(kind):
         return pa.chunked_array([chunk.dictionary.cast(text).take(chunk.indices) for chunk in column.chunks], text)
     return column.cast(text if str(kind) == "string_view" else pa.large_list(text))
-
-
-def _read_parquet(path: Path) -> Table:
-    """Read Parquet; a file whose few bytes stand for more cells, or unpack to more, than graphs need is refused."""
-    from pyarrow import parquet
-
-    metadata = parquet.read_metadata(path)
-    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    check_unpacked_size(path, max(groups, metadata.num_rows * metadata.num_columns))
-    return Table(str(path), parquet.read_table(path), kind="parquet")
 
 
 def check_unpacked(path: Path) -> None:
