@@ -18,8 +18,8 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.models.recipes import find_recipe
+from subgnn.reports.drawing import drawing_values
 from subgnn.reports.run_page import run_report, write_report
-from subgnn.reports.sections import drawing_values
 from subgnn.result import RESULTS, read_result
 from subgnn.task import metric_name
 from subgnn.training.run_dir import CHECKPOINT, METRICS

@@ -172,6 +172,6 @@ def padded_range(values: Iterable[float], *, zero: bool = False) -> Range:
     return (0.0 if zero and low >= 0 else low - room), high + room
 
 
-def thin(count: int, most: int) -> list[int]:
+def thin(count: int, most: int = MAX_POINTS) -> list[int]:
     """Indices of at most ``most`` of ``count`` items, evenly spaced, including the first and the last."""
     return [int(i) for i in np.linspace(0, count - 1, min(count, most)).round()]

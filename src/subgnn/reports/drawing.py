@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import NodeAnchors
 from subgnn.data.graph import Graph
-from subgnn.data.layout import lay_out
+from subgnn.data.layout import Layout, lay_out
 from subgnn.errors import UserError, excerpt, extra_package
 from subgnn.inference.answers import Query
 from subgnn.inference.explanation import Explanation
@@ -24,6 +24,7 @@ from subgnn.inference.predictor import Predictor, names_of
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.render import cut, render
+from subgnn.reports.charts import COLOURS, thin
 from subgnn.storage.files import atomic_write, refuse_existing
 
 _MAX_NODES = 500
@@ -36,6 +37,8 @@ _FILES = (".svg", ".png", ".pdf")
 _MAX_PICTURES = 100  # of one command
 _LENGTHS = ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "stroke-width", "font-size")
 _TRANSFORMS = ("translate", "scale")
+_HALF, _SCALE, _TITLE = 160, 100, 60  # of the small drawings of a run's page
+_MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
 
 def _anchor_channels(prepared: Prepared, most: int) -> dict[int, list[str]]:
@@ -258,3 +261,32 @@ def _push_apart(at: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[
         overlap *= np.stack([narrow, ~narrow], axis=2)
         at = at + (np.where(away < 0, -1, 1) * overlap * 0.3).sum(axis=1)
     return at
+
+
+def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:
+    """A drawing of a subgraph: circles with styles and titles, two paths of edges, thinned out if dense, and words."""
+    at = layout.positions * (_SCALE, -_SCALE) + _HALF
+    radius = float(np.clip(26 / np.sqrt(max(1, layout.roles.count("inside"))), 3, 7))
+    circles = []
+    for node, component, (x, y) in zip(layout.nodes.tolist(), layout.components.tolist(), at.tolist(), strict=True):
+        title = f"node {node}" if graph.names is None else f"{cut(graph.names[node], _TITLE)} (#{node})"
+        if component < 0:
+            circles.append((x, y, 2.5, "border", f"{title}, at the border"))
+        else:
+            title = f"{title}, component {component + 1} of {layout.num_components}"
+            circles.append((x, y, radius, f"node c{component % COLOURS}", title))
+    edges, cut_edges = (layout.edges[layout.ends_outside == ends] for ends in (0, 1))
+    return {
+        "description": f"Drawing of {name}: {layout.summary()}",
+        "circles": circles,
+        "edges": _path(at, edges, _MAX_EDGES),
+        "cut_edges": _path(at, cut_edges, _MAX_CUT_EDGES),
+        "opacity": f"{min(1.0, max(0.2, 70 / max(1, len(edges)))):.2f}",
+        "summary": layout.summary(),
+        "half": _HALF,
+    }
+
+
+def _path(at: NDArray[np.float64], pairs: NDArray[np.int64], most: int) -> str:
+    ends = at.round().astype(int)
+    return "".join("M{} {}L{} {}".format(*ends[a], *ends[b]) for a, b in pairs[thin(len(pairs), most)])

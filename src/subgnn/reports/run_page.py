@@ -17,7 +17,7 @@ from subgnn.models.recipes import recipe_toml, train_command
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports import sections
-from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
+from subgnn.reports.charts import Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate, evaluate_run
 from subgnn.result import RunResult, read_result
 from subgnn.task import metric_name, metric_text
@@ -127,7 +127,7 @@ def epoch_chart(
     records: Sequence[dict[str, Any]], selected: int, title: str, lines: dict[str, tuple[str, str]]
 ) -> Chart:
     """Lines over epochs; ``lines`` maps a key of the records to words and the class of a line."""
-    kept = [records[i] for i in thin(len(records), MAX_POINTS)]
+    kept = [records[i] for i in thin(len(records))]
     epochs = [r["epoch"] for r in kept]
     values = {name: [float(r.get(name, math.nan)) for r in kept] for name in lines}
     words = [word for word, _ in lines.values()]

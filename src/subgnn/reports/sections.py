@@ -10,24 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, confusion_matrix, precision_recall_fscore_support, roc_auc_score
 
-from subgnn.data.graph import Graph
-from subgnn.data.layout import Layout, lay_out
+from subgnn.data.layout import lay_out
 from subgnn.metrics.significance import calibration
 from subgnn.render import cut
-from subgnn.reports.charts import (
-    COLOURS,
-    MAX_POINTS,
-    Chart,
-    Key,
-    Line,
-    Mark,
-    Style,
-    group_style,
-    number_axes,
-    padded_range,
-    row_axes,
-    thin,
-)
+from subgnn.reports.charts import Chart, Key, Line, Mark, Style, group_style, number_axes, padded_range, row_axes, thin
+from subgnn.reports.drawing import drawing_values
 from subgnn.reports.evaluation import FOLDS, Evaluation
 from subgnn.result import Candidate, LearningCurve, RunResult, ThresholdReport
 
@@ -43,8 +30,6 @@ _CANDIDATE, _WINDOW = 24, 0.15
 _MEMBER, _OTHER, _TEST = group_style(0), Style("published"), Style("c5 edge-mark", "diamond")
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
-_HALF, _SCALE = 160, 100  # of the square of a drawing
-_MAX_EDGES, _MAX_CUT_EDGES = 800, 300
 
 
 def class_rows(run: Evaluation) -> list[list[str]]:
@@ -206,7 +191,7 @@ def scatter_chart(run: Evaluation) -> Chart:
     """Predicted against true values."""
     true, predicted = run.in_unit(run.targets).tolist(), run.in_unit(run.outputs[:, 0]).tolist()
     both, marks = padded_range([*true, *predicted]), []
-    for i in thin(len(true), MAX_POINTS):
+    for i in thin(len(true)):
         title = f"{_subgraph_name(run, i)}: true {true[i]:.4g}, predicted {predicted[i]:.4g}"
         marks.append(Mark(x=true[i], y=predicted[i], style=Style("cloud"), title=title))
     return Chart(
@@ -308,32 +293,3 @@ def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list
 
 def _labels(run: Evaluation, target: NDArray[Any]) -> str:
     return ", ".join(run.task.names(target, run.classes)) or "no label"
-
-
-def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:
-    """A drawing of a subgraph: circles with styles and titles, two paths of edges, thinned out if dense, and words."""
-    at = layout.positions * (_SCALE, -_SCALE) + _HALF
-    radius = float(np.clip(26 / np.sqrt(max(1, layout.roles.count("inside"))), 3, 7))
-    circles = []
-    for node, component, (x, y) in zip(layout.nodes.tolist(), layout.components.tolist(), at.tolist(), strict=True):
-        title = f"node {node}" if graph.names is None else f"{cut(graph.names[node], _NAME)} (#{node})"
-        if component < 0:
-            circles.append((x, y, 2.5, "border", f"{title}, at the border"))
-        else:
-            title = f"{title}, component {component + 1} of {layout.num_components}"
-            circles.append((x, y, radius, f"node c{component % COLOURS}", title))
-    edges, cut_edges = (layout.edges[layout.ends_outside == ends] for ends in (0, 1))
-    return {
-        "description": f"Drawing of {name}: {layout.summary()}",
-        "circles": circles,
-        "edges": _path(at, edges, _MAX_EDGES),
-        "cut_edges": _path(at, cut_edges, _MAX_CUT_EDGES),
-        "opacity": f"{min(1.0, max(0.2, 70 / max(1, len(edges)))):.2f}",
-        "summary": layout.summary(),
-        "half": _HALF,
-    }
-
-
-def _path(at: NDArray[np.float64], pairs: NDArray[np.int64], most: int) -> str:
-    ends = at.round().astype(int)
-    return "".join("M{} {}L{} {}".format(*ends[a], *ends[b]) for a, b in pairs[thin(len(pairs), most)])
