@@ -2,83 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from subgnn.api.options import Aliases, Encoding, NodeColumn, SubgraphColumn, UnknownNodes, with_options
+from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
-from subgnn.cli.options import (
-    DataPath,
-    ForceFlag,
-    GraphPath,
-    JsonFlag,
-    MemoryLimit,
-    RecordFile,
-    RunPath,
-    Settings,
-    WorkerOptions,
-    check_paths,
-)
-from subgnn.cli.output import print_error, print_json, print_line, print_notes
+from subgnn.cli.options import AnswerOptions, RecordFile, RunPath, Settings, WorkerOptions, check_paths
+from subgnn.cli.output import print_json, print_line, print_notes
 from subgnn.errors import UserError, counted
 from subgnn.inference.options import PredictOptions
 from subgnn.result import RESULTS
 from subgnn.storage.files import STANDARD_STREAM
 
-if TYPE_CHECKING:
-    from subgnn.inference.answers import Files
-
-
 _EXPORT = ".safetensors"
 TableFile = Annotated[Path, Option(metavar="FILE", help="File to write: .tsv, .csv, .parquet, .jsonl; - for stdout.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions:
-    """Options that all commands here share, and notes on what was guessed while reading the subgraphs."""
-
-    subgraphs: Annotated[Path, Option(metavar="FILE", help="A table, gene sets (.gmt) or lines of nodes; - for stdin.")]
-    subgraph_column: SubgraphColumn = None
-    node_column: NodeColumn = None
-    aliases: Aliases = None
-    encoding: Encoding = None
-    unknown: UnknownNodes = "error"
-    data: DataPath = None
-    graph: GraphPath = None
-    force: ForceFlag = False
-    excel_safe: Annotated[bool, Option("--excel-safe", help="Quote texts that Excel would take for formulas.")] = False
-    memory: MemoryLimit = None
-    json: JsonFlag = False
-    notes: list[str] = field(default_factory=list, init=False)
-
-    def check(self, run: Path | None, out: Path, *, json_on_stdout: bool = False) -> None:
-        """Check the paths, and refuse to write both a table and a JSON object to stdout."""
-        check_paths(run, self.subgraphs, out, force=self.force)
-        if self.json and out == STANDARD_STREAM and not json_on_stdout:
-            what = "the table and the JSON object would both go to the standard output"
-            raise UserError(what, where="--out", hint="leave --json out, or write to a file")
-
-    def files(self, out: Path) -> Files:
-        from subgnn.data.formats.format import Columns, ReadOptions
-        from subgnn.inference.answers import Files
-
-        columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
-        reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=self.notes.append)
-        reading = replace(reading, aliases=self.aliases)
-        return Files(self.subgraphs, out, reading, self.data, self.force, self.excel_safe, self.graph)
-
-    def report(self, run: Path, out: Path, words: str, **numbers: int) -> None:
-        """Print what was written and the notes; on stderr if the answers are on the standard output."""
-        print_json({"run": str(run), "out": str(out), **numbers, "notes": self.notes})
-        if out == STANDARD_STREAM:
-            for note in self.notes:
-                print_error(f"note: {note}")
-        else:
-            print_notes(self.notes)
-            print_line(f"{out}: {words}")
 
 
 @with_options(PredictOptions, AnswerOptions, WorkerOptions)
