@@ -7,22 +7,17 @@ import sys
 from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_signals
 
 
-def collect_later(objects: int = 500_000) -> None:
-    """Collect no garbage, which takes an eighth of a prediction, before there are this many objects."""
-    usual = gc.get_threshold()
-
-    def begin(phase: str, _: dict[str, int]) -> None:
-        if phase == "stop":
-            gc.callbacks.remove(begin)
-            gc.set_threshold(*usual)
-
-    gc.callbacks.append(begin)
-    gc.set_threshold(objects, *usual[1:])
-
-
 def run() -> None:
     """Run the command line, and exit with its code."""
-    collect_later()
+    usual = gc.get_threshold()
+
+    def collect_as_usual(phase: str, _: dict[str, int]) -> None:
+        if phase == "stop":
+            gc.callbacks.remove(collect_as_usual)
+            gc.set_threshold(*usual)
+
+    gc.callbacks.append(collect_as_usual)
+    gc.set_threshold(500_000, *usual[1:])  # objects; collecting before takes an eighth of a prediction
     leave_on_signals()
     threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if threads.isdigit() and int(threads):  # numba would set this to its own number when it starts its threads

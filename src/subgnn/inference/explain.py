@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy
@@ -123,13 +123,9 @@ class Explainer:
             components, whole, masked, without, *others, strict=True
         ):
             found = self._explain_one(parts, output, masking)
-            yield replace(
-                found,
-                by_node=_by_contribution(by_node, found),
-                by_component=by_component,
-                by_statistic=_by_contribution(statistics, found),
-                by_member=members,
-            )
+            ordered: dict[str, Any] = {"by_node": by_node, "by_statistic": statistics}
+            ordered = {name: _by_contribution(items, found) for name, items in ordered.items()}
+            yield replace(found, by_component=by_component, by_member=members, **ordered)
 
     def _masked(self, subgraphs: Ragged, own: MemberOutputs) -> list[Masking]:
         """The networks with channels, for each subgraph; none if the model has no channels."""
@@ -162,7 +158,21 @@ class Explainer:
             smaller += [np.setdiff1d(row, out, assume_unique=True) for out in nodes + rest]
             counts.append((len(nodes), len(rest)))
             owners += [place] * (len(nodes) + len(rest))
-        outputs = iter(self._outputs(smaller, subgraphs.take(owners)))
+        # Outputs with the times and absent nodes of the whole subgraph; equal ones are computed once.
+        own = subgraphs.take(owners)
+        times, absent = times_of(own), absent_of(own)
+        first: dict[tuple[bytes, float, bytes], int] = {}
+        chosen: list[int] = []
+        places = []
+        for i, row in enumerate(smaller):
+            at, lacking = 0.0 if times is None else float(times[i]), b"" if absent is None else absent[i].tobytes()
+            places.append(first.setdefault((row.tobytes(), at, lacking), len(first)))
+            if len(first) > len(chosen):
+                chosen.append(i)
+        own = own.take(chosen)
+        different = as_rows(with_absent(Ragged.from_rows(smaller[i] for i in chosen), absent_of(own)), times_of(own))
+        computed = [output for batch in different.batches(_BATCH_NODES) for output in self.predictor.outputs(batch)]
+        outputs = (computed[place] for place in places)
         graph, found = self.predictor.graph, []
         for parts, output, (num_nodes, num_components) in zip(components, whole, counts, strict=True):
             without = np.array([next(outputs) for _ in range(num_nodes + num_components)]).reshape(-1, len(output))
@@ -178,23 +188,6 @@ class Explainer:
             )
             found.append((by_node, by_component))
         return found
-
-    def _outputs(self, rows: list[Nodes], owners: Ragged) -> Outputs:
-        """Outputs of subgraphs with the times and absent nodes of their owners; equal ones are computed once."""
-        times, absent = times_of(owners), absent_of(owners)
-        first: dict[tuple[bytes, float, bytes], int] = {}
-        chosen: list[int] = []
-        place = []
-        for i, row in enumerate(rows):
-            at, lacking = 0.0 if times is None else float(times[i]), b"" if absent is None else absent[i].tobytes()
-            place.append(first.setdefault((row.tobytes(), at, lacking), len(first)))
-            if len(first) > len(chosen):
-                chosen.append(i)
-        own = owners.take(chosen)
-        different = as_rows(with_absent(Ragged.from_rows(rows[i] for i in chosen), absent_of(own)), times_of(own))
-        parts = [self.predictor.outputs(batch) for batch in different.batches(_BATCH_NODES)]
-        joined = np.concatenate([np.empty((0, self.predictor.spec.num_outputs), np.float32), *parts])
-        return joined[place] if place else joined
 
     def _explain_one(self, components: Sequence[Nodes], whole: Outputs, masking: Masking | None) -> Explanation:
         """One subgraph's explanation, except for contributions of its nodes and components."""
@@ -339,39 +332,27 @@ def write_explanations(
                 on_explained(explainer.predictor, query, row, one)
             yield row, one
 
-    with open_output(files.out, overwrite=files.overwrite) as file:
-        if form in (None, "jsonl"):
-            _write_json(file, query, explanations(), lines=form is not None)
-        else:
-            table = _table(query, task_of(spec.task).columns(spec.classes), explanations())
-            write_table(file, form, table.columns, table.parts, excel_safe=files.excel_safe)
-    return query
-
-
-def _write_json(
-    file: IO[bytes], query: Query, explanations: Iterator[tuple[int, Explanation | None]], *, lines: bool
-) -> None:
-    """Write one object with one explanation per line, or these lines alone."""
-    if not lines:
-        file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
-    for row, explanation in explanations:
-        found = query.about(row) | ({"dropped": query.dropped(row)} if query.drops else {})
-        found |= {} if explanation is None else explanation.to_json()
-        end = "" if lines or row == len(query) - 1 else ","
-        file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))
-    if not lines:
-        file.write(b"]}\n")
-
-
-def _table(query: Query, classes: Sequence[str], explanations: Iterator[tuple[int, Explanation | None]]) -> AnswerTable:
     named = [(Column("name"), "subgraph_")] * query.members.named
 
     def parts() -> Iterator[Part]:
-        for row, explanation in explanations:
-            if explanation is not None:
-                start, end = (query.text(row), explanation.label), [query.members.names[row] for _ in named]
-                lines = ((*start, *item, *numbers, *end) for *item, numbers in explanation.rows())
-                yield list(zip(*lines, strict=True))
+        for row, one in explanations():
+            if one is not None:
+                start, end = (query.text(row), one.label), [query.members.names[row] for _ in named]
+                yield list(zip(*((*start, *item, *numbers, *end) for *item, numbers in one.rows()), strict=True))
 
-    columns = [(Column(title), "") for title in _TITLES] + [(Column(title, float), CLASS) for title in classes]
-    return AnswerTable.titled([*columns, *named], parts())
+    with open_output(files.out, overwrite=files.overwrite) as file:
+        if form not in (None, "jsonl"):
+            columns = [(Column(title), "") for title in _TITLES]
+            columns += [(Column(title, float), CLASS) for title in task_of(spec.task).columns(spec.classes)]
+            table = AnswerTable.titled([*columns, *named], parts())
+            write_table(file, form, table.columns, table.parts, excel_safe=files.excel_safe)
+            return query
+        if form is None:  # one object with an explanation per line, else these lines alone
+            file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
+        for row, one in explanations():
+            found = query.about(row) | ({"dropped": query.dropped(row)} if query.drops else {})
+            found |= {} if one is None else one.to_json()
+            end = "" if form is not None or row == len(query) - 1 else ","
+            file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))
+        file.write(b"]}\n" if form is None else b"")
+    return query

@@ -1,7 +1,6 @@
 """Compute recorded answers again (:mod:`subgnn.inference.records`), and say how they differ."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -32,9 +31,16 @@ def verify(
 
     Run, dataset and graph are by default those that the records name.
     """
+    hint, records = "--record of predict, explain and serve writes them", []
+    for number, line in read_lines(file, max_line=_LONGEST):
+        where, what = f"{file}:{number}", "not a record of an answer"
+        record = parse_json(line, where, hint, what=what)
+        if number > _MOST_LINES or not _is_record(record):
+            raise DataError(what, where=where, hint=hint)
+        records.append((number, record))
     opened: dict[tuple[str, str | None], tuple[OpenedRun, str]] = {}
     found = []
-    for number, record in list(_read(file)):
+    for number, record in records:
         path = str(run if run is not None else record["run"])
         place = str(graph) if graph is not None else None if data is not None else record.get("graph")
         if (path, place) not in opened:
@@ -42,17 +48,6 @@ def verify(
             opened[path, place] = one, checkpoint_hash(one.predictor)
         found.append((number, _problem(record, *opened[path, place])))
     return found
-
-
-def _read(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a file by their lines, with all types checked."""
-    hint = "--record of predict, explain and serve writes them"
-    for number, line in read_lines(file, max_line=_LONGEST):
-        where, what = f"{file}:{number}", "not a record of an answer"
-        record = parse_json(line, where, hint, what=what)
-        if number > _MOST_LINES or not _is_record(record):
-            raise DataError(what, where=where, hint=hint)
-        yield number, record
 
 
 def _is_record(record: Any) -> bool:

@@ -239,17 +239,13 @@ def _pack(job: Any) -> tuple[bytes, list[Any]]:
     return file.getvalue(), references
 
 
-def _unpack(packed: bytes, values: Sequence[Any]) -> Any:
+def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, number: int) -> Held[Any]:
             return Held(values[number])
 
-    return Unpickler(io.BytesIO(packed)).load()
-
-
-def _run(function: Callable[[Any], Any], packed: bytes, memory: int, *values: Any) -> Any:
     with one_thread(), memory_limit(memory):
-        return attempt(function, _unpack(packed, values))
+        return attempt(function, Unpickler(io.BytesIO(packed)).load())
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 
 
 def serve(
-    runs: Sequence[str],
+    runs: list[str],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,

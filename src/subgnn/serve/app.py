@@ -220,7 +220,19 @@ class RequestMiddleware:
             if not reply.status:
                 await reply.refuse(_failed(reply.id), scope, receive)
         finally:
-            self._record(scope, reply, failure)
+            route = getattr(scope.get("route"), "path", "other")
+            method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else "other"
+            self.metrics.requests.labels(route=route, method=method, status=str(reply.status)).inc()
+            self.metrics.request_seconds.labels(route=route).observe(reply.seconds)
+            fields = {
+                "id": reply.id,
+                "method": scope["method"],
+                "path": scope["path"][:200],
+                "status": reply.status,
+                "ms": round(reply.seconds * 1000, 2),
+                "client": (scope.get("client") or ["", 0])[0],
+            }
+            log("request", logging.ERROR if failure else logging.INFO, error=failure, **fields)
 
     async def _forward(self, scope: Scope, body: bytes, receive: Receive, reply: _Reply) -> None:
         """Pass on a complete request; if its client leaves, its work is cancelled."""
@@ -266,21 +278,6 @@ class RequestMiddleware:
         except TimeoutError:
             what = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
             raise Refusal(408, what, hint="send it without pauses") from None
-
-    def _record(self, scope: Scope, reply: _Reply, failure: BaseException | None) -> None:
-        route = getattr(scope.get("route"), "path", "other")
-        method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else "other"
-        self.metrics.requests.labels(route=route, method=method, status=str(reply.status)).inc()
-        self.metrics.request_seconds.labels(route=route).observe(reply.seconds)
-        fields = {
-            "id": reply.id,
-            "method": scope["method"],
-            "path": scope["path"][:200],
-            "status": reply.status,
-            "ms": round(reply.seconds * 1000, 2),
-            "client": (scope.get("client") or ["", 0])[0],
-        }
-        log("request", logging.ERROR if failure else logging.INFO, error=failure, **fields)
 
 
 async def _discard(stream: AsyncIterator[bytes]) -> None:

@@ -244,12 +244,7 @@ def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
 
 
 def open_runs(
-    given: Sequence[str],
-    *,
-    limits: Limits,
-    data: Path | None = None,
-    graph: Path | None = None,
-    record: Path | None = None,
+    given: list[str], *, limits: Limits, data: Path | None = None, graph: Path | None = None, record: Path | None = None
 ) -> dict[str, ServedRun]:
     """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph."""
 

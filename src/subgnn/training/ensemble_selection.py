@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from subgnn.metrics.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
 from subgnn.models.kernel_machines.regression import minimise_in_box
 from subgnn.ranking import ranking_metric, recall_count
-from subgnn.task import Binary, MultiLabel, Scores, Standard, TaskName, Thresholds, task_of
+from subgnn.task import Binary, MultiLabel, Scores, Standard, TaskName, task_of
 
 STEPS = 30
 HEADLINE = "headline"
@@ -233,10 +233,6 @@ class Calibration:
     def apply(self, scores: Scores, task: TaskName, target: Standard | None = None) -> Scores:
         """Calibrated outputs (:meth:`~subgnn.task.Task.calibrated`). Shapes: scores, returns: (..., outputs)."""
         return task_of(task).calibrated(scores, self.scale, self.offset, target)
-
-    @property
-    def decision_thresholds(self) -> Thresholds:
-        return self.thresholds.astype(np.float32) if len(self.thresholds) else 0.5
 
 
 def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: TaskName) -> Calibration:

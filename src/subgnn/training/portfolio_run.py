@@ -27,7 +27,7 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.result import Alerts, LearningCurve, RunResult, Seconds
-from subgnn.task import Standard, task_of
+from subgnn.task import Standard, Thresholds, task_of
 from subgnn.training.cross_validation import CrossValidation
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Calibration, Choice, OutOfFold, calibrate
@@ -52,7 +52,8 @@ def train_portfolio(dataset: Dataset, options: RunOptions, pool: CrossValidation
         open_fits(pool, options, source=options.source) as fits,
     ):
         search = Search(dataset, options, fits, interrupt)
-        novelty = beside.submit(_novelty, pool, options.seed)
+        learned_from = pool.given.subgraphs.nodes.take(np.flatnonzero(pool.whole() < HELD_OUT))
+        novelty = beside.submit(Novelty.of, pool.given.graph, learned_from, options.seed)
         search.judge()
         judged_at, training = time.monotonic(), _Training(dataset, search)
         answer = training.answer()
@@ -100,12 +101,6 @@ class _Ensemble:
         return replace(self, choice=replace(self.choice, weights=weights), calibration=calibration)
 
 
-def _novelty(pool: CrossValidation, seed: int) -> Novelty:
-    """How far the subgraphs that the answer learns from are from each other."""
-    rows = np.flatnonzero(pool.whole() < HELD_OUT)
-    return Novelty.of(pool.given.graph, pool.given.subgraphs.nodes.take(rows), seed)
-
-
 _GAIN_OF_ALL = 0.02
 """How much lower the sample's score may be for members that can still be fitted to all subgraphs, as a share of 1 minus
 the score of a guess."""
@@ -118,8 +113,8 @@ class _Training:
         self.dataset, self.search, self.pool, self.fits = dataset, search, search.pool, search.fits
         self.options, self.budget, self.scores = search.options, search.budget, search.scores
 
-    def _affordable(self) -> list[Entry]:
-        """The candidates to choose from: after judging a sample, those that there is time to fit to all subgraphs.
+    def answer(self) -> _Ensemble:
+        """The answer of all candidates or, after judging a sample, of those there is time to fit to all subgraphs.
 
         A slower one stays if the others are much worse without it; its fit without the first fold then answers.
         """
@@ -135,10 +130,6 @@ class _Training:
                 break
             slowest.late, slowest.note = True, f"not used: no time for its final fit, about {max(1, round(needs))} s"
             rows = others
-        return rows
-
-    def answer(self) -> _Ensemble:
-        rows = self._affordable()
         given, subgraphs, choice = self.search.given(rows), self.pool.subgraphs, self.search.choice(rows)
         targets = given.targets
         answer = _Ensemble(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
@@ -251,7 +242,7 @@ class _Training:
         """
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
         metric, target, task = self.scores.metric_name, spec.standards.get("target"), task_of(subgraphs.task)
-        thresholds = answer.calibration.decision_thresholds
+        thresholds: Thresholds = checkpoint.weights.get("thresholds", 0.5)
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
         calibrated, outputs = answer.calibrated(target), None

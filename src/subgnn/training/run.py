@@ -124,11 +124,8 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     tables = {} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors}
     save_run_vectors(tables.values(), dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / run_dir.CHECKPOINT)
-    result = RunResult(
-        **run_dir.result_fields(options, dataset, fabric.device, fabric.world_size),
-        **_scores(dataset, options.recipe, found),
-        seconds=found.seconds,
-    )
+    fields = run_dir.result_fields(options, dataset, fabric.device, fabric.world_size)
+    result = RunResult(**fields, **_scores(dataset, options.recipe, found), seconds=found.seconds)
     result.save(out)
     (out / run_dir.LAST).unlink(missing_ok=True)
     outputs = found.outputs.get("test", found.outputs.get("val"))

@@ -207,13 +207,6 @@ class Search:
     def _cost(self, entry: Entry) -> float:
         return len(self._missing(entry)) * entry.fit_seconds
 
-    def _has_time(self, entries: Sequence[Entry]) -> bool:
-        """Whether there is time for all folds of candidates, as far as their first folds tell, and to fit one again."""
-        if not all((0, 0) in entry.folds or entry.dropped for entry in entries):
-            return True
-        left = self.budget.left - max([self.reserve(), *map(self._reserve_for, entries)])
-        return sum(map(self._cost, entries)) <= left * self.fits.engine.slots
-
     def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         used = 0.0
@@ -237,8 +230,10 @@ class Search:
         for job, found in self.fits.fit(jobs, seconds=self.budget.seconds / 2, cheap=self.budget.seconds * _CHEAP):
             self._receive(by_name[job.name], job, found)
             self._show()
-            if not self._has_time(while_time):
-                break
+            if all((0, 0) in entry.folds or entry.dropped for entry in while_time):  # so that their costs are known
+                left = self.budget.left - max([self.reserve(), *map(self._reserve_for, while_time)])
+                if sum(map(self._cost, while_time)) > left * self.fits.engine.slots:
+                    break
 
     def _receive(self, entry: Entry, job: FitJob, found: Fold | Failure) -> None:
         if isinstance(found, Failure):
@@ -382,15 +377,9 @@ class Search:
         self, weights: Mapping[str, float] | None = None, tested: Mapping[str, float] | None = None
     ) -> tuple[Candidate, ...]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
-        weights, tested = weights or {}, tested or {}
-        constant = Candidate(
-            name=CONSTANT,
-            recipe="",
-            **self._score(None),
-            seconds=0.0,
-            weight=weights.get(CONSTANT, 0.0),
-            note="ignores the subgraph",
-        )
+        weights, tested, note = weights or {}, tested or {}, "ignores the subgraph"
+        about: dict[str, Any] = {"name": CONSTANT, "recipe": "", "seconds": 0.0, "note": note}
+        constant = Candidate(**(about | self._score(None)), weight=weights.get(CONSTANT, 0.0))
         rows = [
             Candidate(
                 name=row.name,
