@@ -161,13 +161,18 @@ def distances_to(
     sums, counts = (np.zeros(len(wanted.values), np.int64) for _ in range(2))
     open_pairs: list[_Pairs] = []
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
-    owner, bounds = _units(components.lengths, wanted)
+    # Cut the wanted nodes of very large components: the component of each unit, and the bounds of its wanted nodes.
+    fit = np.maximum(1, PAIRS_AT_ONCE // np.maximum(components.lengths, 1))
+    units = -(-wanted.lengths // fit)
+    owner = np.repeat(np.arange(len(wanted), dtype=np.int64), units)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(units) - units, units)
+    bounds = np.append(wanted.offsets[owner] + within * fit[owner], len(wanted.values))
     cutoff, cap = 2 if len(work.graph.neighbors) < _SMALL else UNBOUNDED, _EDGES
     if work.settings.own_hops == "bounded":
         cutoff, cap = HOP_CUTOFF, HOP_EDGES
 
-    def report(units: int) -> None:
-        share_done = len(components) * units // max(1, len(owner))
+    def report(measured: int) -> None:
+        share_done = len(components) * measured // max(1, len(owner))
         work.on_progress("hops to own anchors", done + share_done, total or len(components))
 
     for run in runs(components.lengths[owner] * np.diff(bounds), PAIRS_AT_ONCE):
@@ -205,24 +210,8 @@ def _far(work: Work, pairs: list[_Pairs]) -> tuple[NDArray[np.int64], NDArray[np
         table = frozen(hops_from(work, landmark_nodes(work.graph, LANDMARKS), ends), np.int32)
         hops = bounds.copy()
         _least_detour(len(hops), table, *(frozen(side, np.int64) for side in np.split(places.reshape(-1), 2)), hops)
-        joined = hops != UNBOUNDED
-    else:
-        hops = _search(work, nodes, anchors)
-        joined = hops >= 0
-    return slots[joined], hops[joined]
-
-
-def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut the wanted nodes of very large components: the component of each unit, and the bounds of its wanted nodes."""
-    fit = np.maximum(1, PAIRS_AT_ONCE // np.maximum(sizes, 1))
-    count = -(-wanted.lengths // fit)
-    owner = np.repeat(np.arange(len(wanted), dtype=np.int64), count)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    return owner, np.append(wanted.offsets[owner] + within * fit[owner], len(wanted.values))
-
-
-def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Hops of pairs by searches across the graph, one from each distinct node of the end that has fewer."""
+        return slots[hops != UNBOUNDED], hops[hops != UNBOUNDED]
+    # Searches across the graph, one from each distinct node of the end that has fewer.
     near, far = (anchors, nodes) if len(np.unique(anchors)) < len(np.unique(nodes)) else (nodes, anchors)
     order = np.argsort(near, kind="stable")
     sources, first = np.unique(near[order], return_index=True)
@@ -235,7 +224,7 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
         here = slice(int(rows[part.start]), int(rows[part.stop]))
         targets = Ragged(far[order[here]], rows[part.start : part.stop + 1] - here.start)
         hops[order[here]] = pair_distances(*work.graph.csr, sources[part], targets).values
-    return hops
+    return slots[hops >= 0], hops[hops >= 0]
 
 
 def searches_at_once(graph: Graph) -> int:

@@ -33,12 +33,20 @@ def sample_components(work: Work, subgraphs: Ragged, components: Components) -> 
 
 def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list[OwnAnchors]:
     """Nodes around each component: drawn uniformly, or the heaviest, which are the same in every layer."""
+    rows, csr = components.nodes, work.graph.csr
     if work.settings.border_anchors == "heaviest":
-        return [_heaviest(work, components.nodes)] * work.layers
-    rows, draws = components.nodes, work.layers * work.channel.num_anchors
+        shape, threads = (len(rows), work.channel.num_anchors), int(numba.get_num_threads())
+        nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        ends = np.append(0, np.cumsum(csr[0][rows.values + 1] - csr[0][rows.values]))
+        at_once = workers(BYTES_AN_EDGE * int(np.diff(ends[rows.offsets]).max(initial=0)), threads)
+        step, most = (256, None) if at_once == threads else (at_once, at_once)
+        for part in work.pieces(len(rows), step=step, most=most, what="the heaviest of borders"):
+            some = rows.take(np.arange(part.start, part.stop))
+            nodes[part], weights[part] = heaviest_borders(*csr, some, most=shape[1], powers=POWERS)
+        return [OwnAnchors(nodes, weights[:, 0] > 0, weights)] * work.layers
+    hops, draws = work.settings.hops, work.layers * work.channel.num_anchors
     drawn, present = np.zeros((len(rows), draws), np.int32), np.zeros(len(rows), np.bool_)
     keys = node_set_keys(work.key(f"anchors/{work.channel.name}"), rows)
-    hops, csr = work.settings.hops, work.graph.csr
     # Borders of more hops are marked in an array of all nodes: there must be enough of them to be worth clearing it.
     step = 256 if hops == 1 else max(256, work.graph.num_nodes // 256)
     for part in work.pieces(len(rows), step=step, what="anchors at borders"):
@@ -47,20 +55,6 @@ def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list
         present[part] = sizes > 0
         drawn[part][sizes > 0] = found.values.reshape(-1, draws)
     return work.own_anchors(drawn, present)
-
-
-def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
-    graph, count, threads = work.graph, len(components), int(numba.get_num_threads())
-    shape = (count, work.channel.num_anchors)
-    nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    members = components.values
-    ends = np.concatenate([[0], np.cumsum(graph.offsets[members + 1] - graph.offsets[members])])
-    at_once = workers(BYTES_AN_EDGE * int(np.diff(ends[components.offsets]).max(initial=0)), threads)
-    step, most = (256, None) if at_once == threads else (at_once, at_once)
-    for part in work.pieces(count, step=step, most=most, what="the heaviest of borders"):
-        some = components.take(np.arange(part.start, part.stop))
-        nodes[part], weights[part] = heaviest_borders(*graph.csr, some, most=shape[1], powers=POWERS)
-    return OwnAnchors(nodes, weights[:, 0] > 0, weights)
 
 
 SIDES = {

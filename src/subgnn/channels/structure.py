@@ -55,9 +55,7 @@ def distinct_rows(rows: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     content, ends = rows.values.tobytes(), (rows.offsets * rows.values.itemsize).tolist()
     first: dict[bytes, int] = {}
     place = np.array([first.setdefault(content[b:e], len(first)) for b, e in pairwise(ends)], np.int64)
-    representative = np.zeros(len(first), np.int64)
-    representative[place[::-1]] = np.arange(len(rows))[::-1]
-    return representative, place
+    return np.unique(place, return_index=True)[1], place
 
 
 def sorted_rows(rows: Ragged) -> Ragged:

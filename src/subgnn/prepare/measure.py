@@ -123,23 +123,19 @@ def measure(
                 similarity[~anchors.present] = 0
                 found.append(SubchannelInputs(similarity, replace(anchors, weights=None)))
             by_channel.append(found)
-        _check_similarities(work, by_channel[-1], len(components.nodes))
+        # A network would learn from whatever a similarity returns.
+        where, shape = f"the similarity of {channel.name}", (len(components.nodes), channel.num_anchors)
+        if len(by_channel[-1]) != frame.layers:
+            raise UserError(f"it returned {len(by_channel[-1])} layers", where=where, hint=f"accepted: {frame.layers}")
+        for values in (layer.similarity for layer in by_channel[-1]):
+            if values.shape != shape:
+                hint = f"accepted: {shape}, one row per component and one column per anchor"
+                raise UserError(f"it has the shape {values.shape}", where=where, hint=hint)
+            low, high = values.min(initial=0), values.max(initial=0)
+            if not (low >= 0 and high <= 1):
+                raise UserError(f"it ranges from {low} to {high}", where=where, hint="accepted: numbers from 0 to 1")
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
     return Prepared(frame, graph.content_hash, components, inputs)
-
-
-def _check_similarities(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
-    """Validate the output of a similarity, which a network would otherwise learn from."""
-    where, shape = f"the similarity of {work.channel.name}", (count, work.channel.num_anchors)
-    if len(inputs) != work.layers:
-        raise UserError(f"it returned {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
-    for values in (layer.similarity for layer in inputs):
-        if values.shape != shape:
-            hint = f"accepted: {shape}, one row per component and one column per anchor"
-            raise UserError(f"it has the shape {values.shape}", where=where, hint=hint)
-        low, high = values.min(initial=0), values.max(initial=0)
-        if not (low >= 0 and high <= 1):
-            raise UserError(f"it ranges from {low} to {high}", where=where, hint="accepted: numbers from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,17 +195,14 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
     content = file.content()
     for name in content["frozen"]:
         file.arrays[name].flags.writeable = False
-    places = iter(content["places"])
-    components, shared, inputs = each_array(lambda _: file.arrays[next(places)], _blank(plan))
-    return Prepared(Frame(plan.channels, plan.layers, plan.settings, plan.seed, shared), graph_hash, components, inputs)
-
-
-def _blank(plan: Plan) -> list[Any]:
-    """Components, shared anchors and inputs as a plan determines them, with an empty array in each place."""
+    # Components, shared anchors and inputs as the plan determines them, with an empty array in each place.
     none: Any = np.empty(0)
     rows, own = Ragged(none, none), OwnAnchors(none, none)
     kinds = [channel_of(channel) for channel in plan.channels]
     patches, nodes = PatchAnchors(rows, rows), NodeAnchors(none)
-    shared = [(patches if kind.patches else nodes) if kind.shared else None for kind in kinds]
-    inputs = [SubchannelInputs(none, None if kind.shared else own) for kind in kinds]
-    return [Components(rows, none, none), [shared] * plan.layers, [inputs] * plan.layers]
+    of_layer = [(patches if kind.patches else nodes) if kind.shared else None for kind in kinds]
+    of_inputs = [SubchannelInputs(none, None if kind.shared else own) for kind in kinds]
+    blank: list[Any] = [Components(rows, none, none), [of_layer] * plan.layers, [of_inputs] * plan.layers]
+    places = iter(content["places"])
+    components, shared, inputs = each_array(lambda _: file.arrays[next(places)], blank)
+    return Prepared(Frame(plan.channels, plan.layers, plan.settings, plan.seed, shared), graph_hash, components, inputs)

@@ -173,27 +173,6 @@ def draw_core_graph(
     return _draw(csr(*graph.csr), frozen(nodes, np.int32), retention, sums, graphs.stream_word(rng))
 
 
-def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
-    rng, graphs_rng = stream(seed, "synthetic/coreness/sites"), stream(seed, "synthetic/coreness/pieces")
-    size = settings.subgraph_size
-    blocks = DegreeBlocks(graph, size, rng, mixing=_MIXING)
-    found: list[tuple[Array, CoreGraph]] = []
-    chosen, spare = np.split(rng.permutation(len(blocks)), [settings.num_subgraphs])
-    # Nodes of low degree have few neighbours to take in: they go first, while all are free.
-    for block in [*np.sort(chosen).tolist(), *np.sort(spare).tolist()]:
-        nodes = blocks.nodes(block)
-        if nodes is None:
-            continue
-        drawn = draw_core_graph(graph, nodes, retention=_RETENTION, sums=(size, size * (size - 1)), rng=graphs_rng)
-        blocks.used[block] = True
-        found.append((nodes, drawn))
-        if len(found) == settings.num_subgraphs:
-            shuffled = rng.permutation(len(found)).tolist()
-            return [found[i][0] for i in shuffled], [found[i][1] for i in shuffled]
-    what = f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted"
-    raise DataError(what, where="num_subgraphs", hint="ask for fewer subgraphs, or use more nodes")
-
-
 def _separate(
     graph: Graph, blocks: list[Array], drawn: list[CoreGraph], settings: CorenessSettings, seed: int
 ) -> list[CoreGraph]:
@@ -219,9 +198,27 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     num_edges = _PAPER_BASE_EDGES if settings.num_nodes == _PAPER_NODES else None
     draws = stream(seed, "synthetic/coreness/base")
     base = duplication_divergence(settings.num_nodes, _RETENTION, draws, num_edges=num_edges)
-    blocks, drawn = _plan(base, settings, seed)
-    drawn = _separate(base, blocks, drawn, settings, seed)
+    rng, graphs_rng = stream(seed, "synthetic/coreness/sites"), stream(seed, "synthetic/coreness/pieces")
     size = settings.subgraph_size
+    sites = DegreeBlocks(base, size, rng, mixing=_MIXING)
+    found: list[tuple[Array, CoreGraph]] = []
+    chosen, spare = np.split(rng.permutation(len(sites)), [settings.num_subgraphs])
+    # Nodes of low degree have few neighbours to take in: they go first, while all are free.
+    for site in [*np.sort(chosen).tolist(), *np.sort(spare).tolist()]:
+        nodes = sites.nodes(site)
+        if nodes is None:
+            continue
+        sums = size, size * (size - 1)
+        found.append((nodes, draw_core_graph(base, nodes, retention=_RETENTION, sums=sums, rng=graphs_rng)))
+        sites.used[site] = True
+        if len(found) == settings.num_subgraphs:
+            break
+    else:
+        what = f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted"
+        raise DataError(what, where="num_subgraphs", hint="ask for fewer subgraphs, or use more nodes")
+    order = rng.permutation(len(found)).tolist()
+    blocks, drawn = [found[i][0] for i in order], [found[i][1] for i in order]
+    drawn = _separate(base, blocks, drawn, settings, seed)
     small = graphs.end_to_end((size, tails, heads) for tails, heads, _ in drawn)
     graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])

@@ -215,25 +215,6 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
     return graphs.with_edges(graph, tails, heads)
 
 
-def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int) -> tuple[Graph, Ragged, Array]:
-    """The graph with complete graphs planted on it, their nodes, and how many edges each lacks to its target."""
-    nodes_rng, graphs_rng = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
-    count, size = settings.num_subgraphs, settings.subgraph_size
-    for _ in range(_PLANTINGS):
-        limit = int(targets[-1]) // _HUB_SHARE
-        nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=_USES, max_degree=limit)
-        grown = graphs.plant(graph, complete_graphs(count, size, graphs_rng), nodes.reshape(-1))
-        subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
-        leaving = shapes(*grown.csr, subgraphs).cut_edges
-        order = np.argsort(leaving, kind="stable")
-        missing = np.empty(count, np.int64)
-        missing[order] = targets - leaving[order]
-        if (missing >= 0).all():
-            return grown, subgraphs, missing
-    hint = "use fewer or smaller subgraphs, or more nodes"
-    raise DataError("planting alone gives cut ratios above the targets", where="cut ratio", hint=hint)
-
-
 def make_cut_ratio(settings: CutRatioSettings, seed: int) -> graphs.Draft:
     """Draw a CUT RATIO graph and its subgraphs."""
     graph = graphs.barabasi_albert(settings.num_nodes, _NEW_EDGES, stream(seed, "synthetic/cut-ratio/base"))
@@ -246,7 +227,21 @@ def make_cut_ratio(settings: CutRatioSettings, seed: int) -> graphs.Draft:
     edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
     parts = zip(edges[:-1], edges[1:] - 1, graphs.class_sizes(settings.num_subgraphs, bins), strict=True)
     targets = np.concatenate([np.linspace(first, last, size).round().astype(np.int64) for first, last, size in parts])
-    graph, subgraphs, missing = _planted(graph, settings, targets, seed)
-    graph = add_border_edges(graph, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
+    nodes_rng, graphs_rng = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
+    count, size, limit = settings.num_subgraphs, settings.subgraph_size, int(targets[-1]) // _HUB_SHARE
+    for _ in range(_PLANTINGS):
+        nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=_USES, max_degree=limit)
+        grown = graphs.plant(graph, complete_graphs(count, size, graphs_rng), nodes.reshape(-1))
+        subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
+        leaving = shapes(*grown.csr, subgraphs).cut_edges
+        order = np.argsort(leaving, kind="stable")
+        missing = np.empty(count, np.int64)
+        missing[order] = targets - leaving[order]
+        if (missing >= 0).all():
+            break
+    else:
+        hint = "use fewer or smaller subgraphs, or more nodes"
+        raise DataError("planting alone gives cut ratios above the targets", where="cut ratio", hint=hint)
+    graph = add_border_edges(grown, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
     return graphs.binned(graph, subgraphs, "cut_ratio", cut_ratio, bins=bins, where="cut ratio")

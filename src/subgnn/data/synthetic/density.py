@@ -132,21 +132,6 @@ def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.rando
     return Graph.from_edges(*np.divmod(joined, graph.num_nodes), num_nodes=graph.num_nodes), tries
 
 
-def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
-    """The largest connected part of a graph and what subgraphs have in it, nodes of both renumbered in one way."""
-    n = graph.num_nodes
-    matrix = csr_array((np.ones(len(graph.neighbors), np.int8), graph.neighbors, graph.offsets), shape=(n, n))
-    # Every edge is there in both directions, and strong components are found without a transposed copy.
-    part = connected_components(matrix, connection="strong")[1]
-    kept = part == np.argmax(np.bincount(part))
-    if kept.all():
-        return graph, subgraphs
-    ids = np.where(kept, np.cumsum(kept) - 1, -1)
-    tails, heads, _ = graph.edges()
-    inside = kept[tails]
-    return Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum())), subgraphs.mapped(ids)
-
-
 def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:
     """Draw a DENSITY graph and its subgraphs."""
     graph = graphs.barabasi_albert(settings.num_nodes, _NEW_EDGES, stream(seed, "synthetic/density/base"))
@@ -159,7 +144,17 @@ def make_density(settings: DensitySettings, seed: int) -> graphs.Draft:
     targets = np.linspace(*_TARGETS, settings.bins)
     wanted = draws.permutation(np.concatenate([targets, targets[drawn]]))
     graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
-    graph, subgraphs = largest_part(graph, subgraphs)
+    # Keep the largest connected part. Strong components are found without a transposed copy of the matrix.
+    n, ones = graph.num_nodes, np.ones(len(graph.neighbors), np.int8)
+    matrix = csr_array((ones, graph.neighbors, graph.offsets), shape=(n, n))
+    part = connected_components(matrix, connection="strong")[1]
+    kept = part == np.argmax(np.bincount(part))
+    if not kept.all():
+        ids = np.where(kept, np.cumsum(kept) - 1, -1)
+        tails, heads, _ = graph.edges()
+        inside = kept[tails]
+        graph = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
+        subgraphs = subgraphs.mapped(ids)
     hint = "use more nodes, fewer subgraphs or a different seed"
     require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
     density = shapes(*graph.csr, subgraphs).density

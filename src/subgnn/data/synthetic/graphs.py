@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,20 @@ class Draft:
 
 
 def binned(graph: Graph, subgraphs: Ragged, name: str, values: Array, *, bins: int, where: str) -> Draft:
-    """A draft whose labels are the quantile bins of a property: 0 is the lowest."""
-    labels = [str(bin) for bin in quantile_bins(values, bins, where=where).tolist()]
-    return Draft(graph, subgraphs, labels, {name: np.asarray(values)})
+    """A draft whose labels are the bins of a property, 0 the lowest: about equal in size, equal values in one bin."""
+    order = np.argsort(values, kind="stable")
+    steps = np.flatnonzero(np.diff(values[order])) + 1
+    what = f"there are only {len(steps) + 1} different values for {bins} bins"
+    hint = "use fewer bins, a wider range of targets, or more subgraphs"
+    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
+    cuts, used = np.empty(bins - 1, np.int64), 0
+    for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
+        possible = steps[used : len(steps) - (bins - 2 - k)]
+        place = int(np.abs(possible - wanted).argmin())
+        cuts[k], used = possible[place], used + place + 1
+    labels = np.empty(len(values), np.int64)
+    labels[order] = np.searchsorted(cuts, np.arange(len(values)), side="right")
+    return Draft(graph, subgraphs, list(map(str, labels.tolist())), {name: np.asarray(values)})
 
 
 def require(condition: bool, what: str, *, where: str, hint: str) -> None:
@@ -67,23 +77,6 @@ class Sizes:
 def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
     """The number of subgraphs in each bin, equal to within one."""
     return np.diff(np.arange(bins + 1, dtype=np.int64) * count // bins)
-
-
-def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
-    """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin."""
-    order = np.argsort(values, kind="stable")
-    steps = np.flatnonzero(np.diff(values[order])) + 1
-    what = f"there are only {len(steps) + 1} different values for {bins} bins"
-    hint = "use fewer bins, a wider range of targets, or more subgraphs"
-    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
-    cuts, used = np.empty(bins - 1, np.int64), 0
-    for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
-        possible = steps[used : len(steps) - (bins - 2 - k)]
-        place = int(np.abs(possible - wanted).argmin())
-        cuts[k], used = possible[place], used + place + 1
-    out = np.empty(len(values), np.int64)
-    out[order] = np.searchsorted(cuts, np.arange(len(values)), side="right")
-    return out
 
 
 def stream_word(rng: np.random.Generator) -> np.uint64:
