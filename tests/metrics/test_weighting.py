@@ -11,7 +11,7 @@ from subgnn.metrics.weighting import class_weights, loss_weights, row_weights
 from subgnn.models.baselines.topology import grow_trees, tree_outputs
 from subgnn.models.kernel_machines.newton import fit_linear
 from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
-from subgnn.models.peers.support_vectors import Fit
+from subgnn.models.peers.wlks import Fit
 from subgnn.ragged import Ragged
 
 RNG = np.random.default_rng(0)

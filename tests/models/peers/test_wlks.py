@@ -14,8 +14,7 @@ from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.peers import wlks
-from subgnn.models.peers.support_vectors import Fit, machine_scores
-from subgnn.models.peers.wlks import graph_colours, subgraph_colours, table_of, table_rows
+from subgnn.models.peers.wlks import Fit, graph_colours, machine_scores, subgraph_colours, table_of, table_rows
 from subgnn.training.fit import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, training_data, two_triangles
