@@ -130,10 +130,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
 
     table_nodes = _vector(arrays, "table_nodes", np.int32)
     component_keys = _vector(arrays, "component_keys", np.int64).view(np.uint64)
-    shared = [
-        [anchors(f"anchors.{layer}.{c}.", channel) for c, channel in enumerate(recipe.channels)]
-        for layer in range(layers)
-    ]
+    shared = [[anchors(f"anchors.{i}.{c}.", one) for c, one in enumerate(recipe.channels)] for i in range(layers)]
     standards = {}
     for name in _STANDARDS:
         if f"standards.{name}.mean" in arrays:
@@ -229,8 +226,22 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     sizes = [len(spec.shared), len(spec.table_nodes), len(spec.component_keys)]
     if not isinstance(model, ChannelModel) and any(sizes):
         yield "it has anchors or tables, but its model has none"
-    yield from _wrong_nodes(spec, graph.num_nodes)
-    yield from _wrong_standards(spec, model.standards(spec, graph))
+    anchors = [array for name, array in named_arrays(spec.shared, "").items() if not name.endswith("offsets")]
+    for nodes in (spec.table_nodes, *anchors):
+        outside = nodes[(nodes < 0) | (nodes >= graph.num_nodes)]
+        if len(outside):
+            yield f"it holds a node that is not in the graph ({outside[0]}; ids run 0..{graph.num_nodes - 1})"
+    if bool((spec.table_nodes[1:] <= spec.table_nodes[:-1]).any()):
+        yield "the nodes of its table are not in order"
+    widths = model.standards(spec, graph) | ({"target": 1} if task_of(spec.task).real else {})
+    for name in sorted(widths.keys() ^ spec.standards.keys()):
+        yield f"the mean and deviation {name!r} are " + ("missing" if name in widths else "unknown")
+    for name, standard in spec.standards.items():
+        mean, deviation, shape = standard.mean, standard.deviation, (widths[name],)
+        if (mean.shape, deviation.shape) != (shape, shape):
+            yield f"the mean and deviation {name!r} are not {widths[name]} numbers"
+        if not np.isfinite(mean).all() or not ((deviation > 0) & np.isfinite(deviation)).all():
+            yield f"the mean and deviation {name!r} are not finite, or not above 0"
     given = model.uses_embeddings(spec) and spec.embeddings.source != "random"
     if bool(spec.vectors_hash) != given:
         yield "it names node embeddings that its recipe does not use, or none where its recipe does"
@@ -266,30 +277,6 @@ def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
             yield f"its part {excerpt(name)} has a different task or different classes"
 
 
-def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:
-    anchors = [array for name, array in named_arrays(spec.shared, "").items() if not name.endswith("offsets")]
-    for nodes in (spec.table_nodes, *anchors):
-        outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
-        if len(outside):
-            yield f"it holds a node that is not in the graph ({outside[0]}; ids run 0..{num_nodes - 1})"
-    if bool((spec.table_nodes[1:] <= spec.table_nodes[:-1]).any()):
-        yield "the nodes of its table are not in order"
-
-
-def _wrong_standards(spec: ModelSpec, widths: dict[str, int]) -> Iterator[str]:
-    """Means and deviations other than those that the settings need."""
-    if task_of(spec.task).real:
-        widths = widths | {"target": 1}
-    for name in sorted(widths.keys() ^ spec.standards.keys()):
-        yield f"the mean and deviation {name!r} are " + ("missing" if name in widths else "unknown")
-    for name, standard in spec.standards.items():
-        mean, deviation, shape = standard.mean, standard.deviation, (widths[name],)
-        if (mean.shape, deviation.shape) != (shape, shape):
-            yield f"the mean and deviation {name!r} are not {widths[name]} numbers"
-        if not np.isfinite(mean).all() or not ((deviation > 0) & np.isfinite(deviation)).all():
-            yield f"the mean and deviation {name!r} are not finite, or not above 0"
-
-
 def _wrong_weights(checkpoint: Checkpoint, model: Model, graph: Graph, i: int) -> Iterator[str]:
     """Weights of one network with other names, shapes or types than the settings make."""
     try:
@@ -301,9 +288,7 @@ def _wrong_weights(checkpoint: Checkpoint, model: Model, graph: Graph, i: int) -
         return
     for name in sorted(expected.keys() ^ weights.keys()):
         yield f"its weights do not fit its recipe ({name!r} is {'missing' if name in expected else 'unknown'})"
-    for name, weight in weights.items():
-        if (weight.shape, weight.dtype) != (expected[name].shape, expected[name].dtype):
-            found, needed = (
-                f"{str(w.dtype).removeprefix('torch.')} {tuple(w.shape)}" for w in (weight, expected[name])
-            )
+    for name, own in weights.items():
+        if (own.shape, own.dtype) != (expected[name].shape, expected[name].dtype):
+            found, needed = (f"{str(w.dtype).removeprefix('torch.')} {tuple(w.shape)}" for w in (own, expected[name]))
             yield f"its weights do not fit its recipe ({name!r} is {found}, not {needed})"

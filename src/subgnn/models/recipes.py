@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from subgnn.config.files import Where, parse_table, with_overrides
+from subgnn.config.files import parse_table, with_overrides
 from subgnn.config.plugins import allow_plugins
 from subgnn.config.recipes import packaged_recipe, read_recipe_file, recipe_groups, recipe_names
-from subgnn.config.settings import AutoSettings, Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, choices, excerpt
@@ -43,32 +43,25 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     recipe = parse_table(Recipe, merged, place, also_known=sections)
     used = [model for model in (model_of(recipe), baseline_of(recipe)) if model is not None]
     own = [kind.section for model in used for kind in model.settings]
-    methods = {
-        name: parse_table(kind, tables.get(name, {}), place, name)
-        for name, kind in sections.items()
-        if name in tables or name in own
-    }
+    named = [name for name in sections if name in tables or name in own]
+    methods = {name: parse_table(sections[name], tables.get(name, {}), place, name) for name in named}
     names = [channel.name for channel in recipe.channels]
     for name in names:
         if names.count(name) > 1:
             hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
             raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
-    for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
-    return replace(recipe, methods=methods, auto=_with_overrides(recipe.auto, for_candidates, place))
-
-
-def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
-    """A portfolio whose candidates, of different names, all have the overrides, after their own."""
-    names = [candidate.name for candidate in auto.candidates]
+    names = [candidate.name for candidate in recipe.auto.candidates]
     for name in names:
         if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
             what = f"auto.candidates has the name {excerpt(name)}" + (" twice" if names.count(name) > 1 else "")
             hint = "accepted: a different name for each, without / or \\"
-            raise UserError(what, where=where("auto.candidates"), hint=hint)
-    for name in auto.only:
+            raise UserError(what, where=place("auto.candidates"), hint=hint)
+    for name in recipe.auto.only:
         if name not in names:
-            raise UserError(f"auto.only has {excerpt(name)}", where=where("auto.only"), hint=choices(name, names))
-    return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
+            raise UserError(f"auto.only has {excerpt(name)}", where=place("auto.only"), hint=choices(name, names))
+    added = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
+    candidates = tuple(replace(one, set=one.set + added) for one in recipe.auto.candidates)
+    return replace(recipe, methods=methods, auto=replace(recipe.auto, candidates=candidates))
 
 
 def find_recipe(name: str, overrides: Sequence[str] = (), *, allow: bool = True) -> Recipe:

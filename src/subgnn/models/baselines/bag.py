@@ -29,7 +29,7 @@ from subgnn.data.subgraphs import absent_of, absent_rows
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import Settings, SetUp, TrainingData, Vectors
 from subgnn.models.kernel_machines.kernel_machine import SET_ARRAYS, moved_landmarks, set_arrays, wrong_node_sets
-from subgnn.models.kernel_machines.newton import Floats, Gram, Path, fit_linear
+from subgnn.models.kernel_machines.newton import Gram, Path, fit_linear
 from subgnn.models.kernel_machines.regression import fit_balanced, fit_outputs
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, view_of
 from subgnn.models.kernel_machines.views import (
@@ -136,9 +136,8 @@ class BagModel(ArrayModel):
             weights = dict.fromkeys(self._views(recipe, data.graph), 1.0)
             if absent_of(nodes) is not None and (absent := recipe.of(BagSettings).absent):
                 weights[ABSENT + "bag"] = absent
-            cast(Bags, found.source).views = [
-                (weight, view_of(data.graph, nodes, name, settings, keep=True)) for name, weight in weights.items()
-            ]
+            views = {name: view_of(data.graph, nodes, name, settings, keep=True) for name in weights}
+            cast(Bags, found.source).views = [(weight, views[name]) for name, weight in weights.items()]
         return found
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
@@ -247,18 +246,15 @@ class Bags(HostSource):
         key = unit, train.tobytes()
         if self._fitted[0] != key:
             rows = (self.unit if unit else self.values)[train]
-            few = self.views and len(train) ** 2 <= _FEW_ROWS * rows.nnz
-            self._fitted = key, (rows, Gram(self._products(train, unit=unit)) if few else rows)
+            self._fitted = key, (rows, rows)
+            if self.views and len(train) ** 2 <= _FEW_ROWS * rows.nnz:
+                found = np.zeros((len(train), len(train)))  # the sum of the inner products of all parts
+                for weight, view in self.views:
+                    scale = np.sqrt(np.where(unit & (view.squared[train] > 0), view.squared[train], 1.0)) / weight
+                    found += view.products(train, train) / (scale[:, None] * scale)
+                self._fitted = key, (rows, Gram(found))
             self.paths.clear()
         return self._fitted[1]
-
-    def _products(self, rows: NDArray[np.int64], *, unit: bool) -> Floats:
-        """Inner products (n, n) of rows, the sum of those of their parts."""
-        found = np.zeros((len(rows), len(rows)))
-        for weight, view in self.views:
-            scale = np.sqrt(np.where(unit & (view.squared[rows] > 0), view.squared[rows], 1.0)) / weight
-            found += view.products(rows, rows) / (scale[:, None] * scale)
-        return found
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
         return self.values[rows], self.unit[rows]

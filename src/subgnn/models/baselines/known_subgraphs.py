@@ -215,11 +215,8 @@ class Sub2VecModel(KnownSubgraphsModel):
         induced = induced_graph(*data.graph.csr, nodes)
         walks = inside_walks(nodes, induced, _WALKS, _WALK_LENGTH, seed=data.seed)
         words = {"n": nodes.values, "s": degree_bins(nodes, induced, _BINS)}
-        parts = [
-            document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, seed=data.seed)
-            for kind in self.words
-        ]
-        return np.concatenate(parts, axis=1)
+        texts = [documents(walks, words[kind]) for kind in self.words]
+        return np.concatenate([document_vectors(of, recipe.embeddings.dim, seed=data.seed) for of in texts], axis=1)
 
 
 def inside_walks(nodes: Ragged, induced: Csr, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:

@@ -119,11 +119,9 @@ class NodePooling(TensorModel):
         """``nodes``, sorted, and ``table``, their embeddings."""
         return self.table(recipe, np.unique(data.subgraphs.nodes.values), data.graph.num_nodes, data.seed, data.vectors)
 
-    def table(
-        self, settings: Settings, nodes: NDArray[np.int32], num_nodes: int, seed: int, vectors: Vectors
-    ) -> Weights:
-        """The vectors that nodes start from, and the nodes."""
-        table = node_vectors(settings.embeddings, nodes, num_nodes=num_nodes, seed=seed, table=vectors)
+    def table(self, settings: Settings, nodes: NDArray[np.int32], number: int, seed: int, vectors: Vectors) -> Weights:
+        """The vectors that nodes start from, and the nodes; ``number`` is that of all nodes of the graph."""
+        table = node_vectors(settings.embeddings, nodes, num_nodes=number, seed=seed, table=vectors)
         return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:

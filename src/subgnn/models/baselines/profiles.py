@@ -87,28 +87,21 @@ class ProfileNetwork(ArrayNetwork):
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> NDArray[np.float32]:
         source, rows = batch
         exact = source.settings.algorithm == "exact" and source.settings.views == _WALK
-        if exact and times_of(source.nodes) is None:
-            found = self._mean_scores(source, rows)
-        else:
+        if not exact or times_of(source.nodes) is not None:
             walks = _walks(source, rows)
             every = len(self.columns) == walks.shape[1]
             found = np.asarray((walks if every else walks[:, self.columns]) @ self.weight)
-        return np.asarray(found.astype(np.float32) + self.bias)
-
-    def _mean_scores(self, source: ViewSource, rows: NDArray[np.int64]) -> Floats:
-        """Scores (n, outputs) without a walk for each subgraph: p_S is the mean of p_u over its nodes u.
-
-        As walks are reversible, d_u p_u(v) = d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v
-        for all u.
-        """
+            return np.asarray(found.astype(np.float32) + self.bias)
+        # No walk for each subgraph: p_S is the mean of p_u over its nodes u. As walks are reversible, d_u p_u(v) =
+        # d_v p_v(u), one diffusion of the weights gives sum over v of p_u(v) W_v for all u.
         if self._of_nodes is None or self._of_nodes[0] is not source.graph:
-            every = np.zeros((source.graph.num_nodes, self.weight.shape[1]), np.float32)
-            every[self.columns] = self.weight
-            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), every, source.settings.damping)
+            weights = np.zeros((source.graph.num_nodes, self.weight.shape[1]), np.float32)
+            weights[self.columns] = self.weight
+            self._of_nodes = source.graph, diffuse_values(walks_of(source.graph), weights, source.settings.damping)
         nodes = source.nodes.take(rows)
         picked = self._of_nodes[1][nodes.values].astype(np.float64)
         sums = np.add.reduceat(picked, nodes.offsets[:-1]) if len(nodes) else picked
-        return np.asarray(sums / nodes.lengths[:, None])
+        return np.asarray((sums / nodes.lengths[:, None]).astype(np.float32) + self.bias)
 
 
 class ProfileModel(ArrayModel):

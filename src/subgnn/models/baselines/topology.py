@@ -266,10 +266,9 @@ class TopologyModel(ArrayModel):
     def check_as_baseline(self, recipe: Recipe) -> None:
         """The head is fitted by gradient steps."""
         if recipe.of(TopologySettings).classifier == "head":
+            what = "topology.classifier is 'head', but model.baseline is 'topology'"
             hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
-            raise UserError(
-                "topology.classifier is 'head', but model.baseline is 'topology'", where="recipe", hint=hint
-            )
+            raise UserError(what, where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         rows = _statistics(recipe, data.graph, data.subgraphs.nodes, keep=True)
@@ -325,18 +324,14 @@ class TopologyModel(ArrayModel):
         outputs = network(changed.reshape(-1, len(titles)))
         if self.uses_tensors(checkpoint.spec):
             outputs = outputs.detach().float().cpu().numpy()
-        return Statistics(
-            tuple(names), values[:, first], training[:, first], outputs.reshape(len(rows), len(names), -1)
-        )
+        outputs = outputs.reshape(len(rows), len(names), -1)
+        return Statistics(tuple(names), values[:, first], training[:, first], outputs)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
         given = recipe.of(TopologySettings)
-        return {
-            name: recipe.with_method_settings(replace(given, classifier=name))
-            for name in ways
-            if given.classifier in ("auto", name)
-        }
+        tried = [name for name in ways if given.classifier in ("auto", name)]
+        return {name: recipe.with_method_settings(replace(given, classifier=name)) for name in tried}
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         task, outputs = task_of(checkpoint.spec.task), checkpoint.spec.num_outputs

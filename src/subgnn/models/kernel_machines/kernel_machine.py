@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product, zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -107,7 +107,9 @@ class KernelNetwork(ArrayNetwork):
         nodes, reference = source.nodes.take(found.landmarks), found.reference
         state = set_arrays(nodes) | {"bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
-        state["weight"] = found.of_landmarks(weight)
+        if found.factor is not None:
+            weight = scipy.linalg.solve_triangular(found.factor, weight, lower=True, trans=1, check_finite=False)
+        state["weight"] = np.asarray(weight)
         if self.statistics:
             state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
         self.arrays |= state
@@ -137,10 +139,8 @@ class KernelNetwork(ArrayNetwork):
         if other is source:
             products = [views[name].products(rows, places) for name in compared]
         else:
-            products = [
-                known[name].products_with(views[name].values, of_mean)
-                for name, of_mean in zip(compared, self.with_mean, strict=True)
-            ]
+            pairs = zip(compared, self.with_mean, strict=True)
+            products = [known[name].products_with(views[name].values, of_mean) for name, of_mean in pairs]
         standard, statistics = None, None
         if self.statistics:
             standard = Standard(self.mean, self.deviation)
@@ -172,7 +172,13 @@ class KernelMachine(ArrayModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = _resolve(recipe.of(DiffusionSettings), data.graph, data.subgraphs.nodes)
-        _check_memory(settings, data)
+        walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
+        numbers = data.graph.num_nodes if settings.algorithm == "exact" else 2 * settings.push_nodes
+        size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))  # with the inner products
+        if size > share(0.5):
+            what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
+            hint = 'name some types, e.g. ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
+            raise MemoryLimitError(what, where="diffusion.views", hint=hint)
         source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
         for damping in _dampings(settings):
             for name, rows in source.views(damping, on_progress=data.on_prepare).items():
@@ -206,7 +212,9 @@ class KernelMachine(ArrayModel):
             raise ValueError("its damping is left open")
         nodes, kept = moved_landmarks(weights, match)
         views = ViewSource(match.graph, nodes, settings, keep=True).views(settings.damping)
-        found = measured_landmarks([view for name, view in views.items() if name != TOPOLOGY], settings)
+        compared, every = [view for name, view in views.items() if name != TOPOLOGY], np.arange(len(nodes))
+        products = [view.products(every, every) for view in compared]
+        found = Reference.of(settings, [view.squared for view in compared], products)
         state = set_arrays(nodes) | {"with_mean": found.with_mean, "lengths": found.lengths}
         if TOPOLOGY in views:
             standard = Standard.of(views[TOPOLOGY].values)
@@ -252,17 +260,6 @@ def resolve_algorithm(settings: DiffusionSettings, graph: Graph, nodes: Ragged) 
     return replace(settings, algorithm="exact" if small else "push")
 
 
-def _check_memory(settings: DiffusionSettings, data: TrainingData) -> None:
-    """Raise an error if the views of edge types, with their inner products, exceed half of the memory limit."""
-    walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
-    numbers = data.graph.num_nodes if settings.algorithm == "exact" else 2 * settings.push_nodes
-    size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
-    if size > share(0.5):
-        what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
-        hint = 'name some types, e.g. ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
-        raise MemoryLimitError(what, where="diffusion.views", hint=hint)
-
-
 def fit_regression(
     rows: Floats | Gram, examples: Examples, settings: DiffusionSettings, outputs: int
 ) -> tuple[Floats, Floats]:
@@ -288,10 +285,8 @@ def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
 def stored_sets(weights: Weights) -> Ragged:
     """The inverse of :func:`set_arrays`."""
     arrays = {name: np.asarray(weights[name]) for name in SET_ARRAYS if name in weights}
-    nodes, absent = Ragged(arrays["nodes"], arrays["offsets"]), None
-    if "absent" in arrays:
-        absent = Ragged(arrays["absent"], arrays["absent_offsets"])
-    return as_rows(with_absent(nodes, absent), arrays.get("times"))
+    absent = Ragged(arrays["absent"], arrays["absent_offsets"]) if "absent" in arrays else None
+    return as_rows(with_absent(Ragged(arrays["nodes"], arrays["offsets"]), absent), arrays.get("times"))
 
 
 def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray[np.int64]]:
@@ -305,13 +300,6 @@ def moved_landmarks(weights: Weights, match: NodeMatch) -> tuple[Ragged, NDArray
     if not len(kept):
         raise DataError("no training subgraph has a node left", where="--graph", hint="train again on this graph")
     return nodes.take(kept), kept
-
-
-def measured_landmarks(views: list[Rows], settings: DiffusionSettings) -> Reference:
-    """The reference of subgraphs, all of which are landmarks, from their views."""
-    squared = [view.squared for view in views]
-    every = np.arange(len(squared[0]))
-    return Reference.of(settings, squared, [view.products(every, every) for view in views])
 
 
 def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
@@ -430,21 +418,13 @@ class Reference:
     sharpness: float = 1.0
 
     @classmethod
-    def of(
-        cls,
-        settings: DiffusionSettings,
-        squared: list[Floats],
-        products: list[Floats],
-        standard: Standard | None = None,
-    ) -> Reference:
+    def of(cls, settings: DiffusionSettings, squared: list[Floats], products: list[Floats]) -> Self:
         """From squared lengths of the landmarks by view, and their inner products with each other."""
         with_mean = np.stack([one.mean(axis=1) for one in products])
         lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
-        return cls(settings, with_mean, np.stack(lengths), standard)
+        return cls(settings, with_mean, np.stack(lengths))
 
-    def __call__(
-        self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
-    ) -> Floats:
+    def __call__(self, products: list[Floats], squared: list[Floats], tables: tuple[Floats, Floats] | None) -> Floats:
         """K (n, m), from products (n, m) and squared lengths (n,) by view, and statistics (n, 18), (m, 18)."""
         views, found = [view for view in self.settings.views if view != TOPOLOGY], np.zeros(1)
         shares = [self.settings.absent if view.startswith(ABSENT) else 1.0 for view in views]
@@ -453,9 +433,9 @@ class Reference:
         found /= sum(shares)
         if self.settings.kernel == "linear":
             return found
-        if self.standard is not None and statistics is not None:
+        if self.standard is not None and tables is not None:
             # In double precision: rounding of a product depends on how many rows are multiplied at once.
-            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST).astype(float) for table in statistics)
+            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST).astype(float) for table in tables)
             squares = np.square(own).sum(axis=1)[:, None] + np.square(known).sum(axis=1) - 2 * own @ known.T
             found -= _TOPOLOGY_SCALE * squares.clip(0)
         found -= 1
@@ -478,9 +458,7 @@ class TrainingKernel:
     reference: Reference
 
     @classmethod
-    def of(
-        cls, views: dict[str, Rows], train: NDArray[np.int64], settings: DiffusionSettings, seed: int
-    ) -> TrainingKernel:
+    def of(cls, views: dict[str, Rows], train: NDArray[np.int64], settings: DiffusionSettings, seed: int) -> Self:
         known = train[draw_landmarks(len(train), _num_landmarks(len(train)), seed)]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         table = views[TOPOLOGY].values if TOPOLOGY in views else None
@@ -491,7 +469,8 @@ class TrainingKernel:
             return reference(products, [view.squared[rows] for view in compared], statistics)
 
         products = [view.products(known, known) for view in compared]
-        reference = Reference.of(settings, [view.squared[known] for view in compared], products, standard)
+        found = Reference.of(settings, [view.squared[known] for view in compared], products)
+        reference = replace(found, standard=standard)
         own = kernel_of(known, products)
         if len(known) == len(train):
             return cls(Gram(own), None, known, reference)
@@ -502,9 +481,3 @@ class TrainingKernel:
             part = kernel_of(train[block], [view.products(train[block], known) for view in compared])
             rows[block] = scipy.linalg.solve_triangular(factor, part.T, lower=True, check_finite=False).T
         return cls(rows, factor, known, reference)
-
-    def of_landmarks(self, weight: Floats) -> Floats:
-        """The weights of landmarks (m, K), from those of rows."""
-        if self.factor is None:
-            return weight
-        return np.asarray(scipy.linalg.solve_triangular(self.factor, weight, lower=True, trans=1, check_finite=False))

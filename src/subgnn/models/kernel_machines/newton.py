@@ -168,15 +168,6 @@ class _Linear:
         self.squares = self.turned.multiply(self.turned).tocsr()
         self.single = single, self.turned.astype(np.float32)
 
-    def _curvature(self, spread: Floats) -> Floats:
-        """Sums of squared rows (r, K), by the spread of each (n, K)."""
-        if self.squares is not None:
-            return np.asarray(self.squares @ spread)
-        found = np.zeros((len(self.turned), spread.shape[1]))
-        for block in row_blocks(len(spread)):
-            found += np.square(self.turned[:, block]) @ spread[block]
-        return found
-
     def start(self) -> Floats:
         """No weights, and biases that give the frequencies of classes, or the mean."""
         at = np.zeros((self.rows.shape[1] + 1, self.targets.shape[1]))
@@ -221,7 +212,13 @@ class _Linear:
             change = bend(rows @ v[:-1] + v[-1])
             return np.concatenate([self.c * (turned @ change) + v[:-1], self.c * change.sum(axis=0, keepdims=True)])
 
-        diagonal = np.concatenate([1 + self.c * self._curvature(spread), self.c * spread.sum(axis=0, keepdims=True)])
+        if self.squares is not None:  # sums of squared rows (r, K), by the spread of each
+            bent = np.asarray(self.squares @ spread)
+        else:
+            bent = np.zeros((len(self.turned), spread.shape[1]))
+            for block in row_blocks(len(spread)):
+                bent += np.square(self.turned[:, block]) @ spread[block]
+        diagonal = np.concatenate([1 + self.c * bent, self.c * spread.sum(axis=0, keepdims=True)])
         diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
         return self._solved(product, gradient, diagonal, kind)
 

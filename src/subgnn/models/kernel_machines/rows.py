@@ -11,7 +11,7 @@ and are needed whenever the model is opened.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import LARGE, graph_cores, subgraph_statistics
-from subgnn.channels.walk_table import WalkTable, walk_table
+from subgnn.channels.walk_table import walk_table
 from subgnn.data.graph import Graph
 from subgnn.data.own_times import at_own_times, join_rows, times_of
 from subgnn.errors import DataError, MemoryLimitError
@@ -146,9 +146,8 @@ class Rows:
                 SHARED.remove(key)
             return found
 
-        return cast(
-            "NDArray[np.float64]", _shared(lambda: f"{self._key}-products", compute) if self._key else compute()
-        )
+        found: NDArray[np.float64] = _shared(lambda: f"{self._key}-products", compute) if self._key else compute()
+        return found
 
 
 def multiply_all(base: Matrix, transform: Transform) -> NDArray[np.float64]:
@@ -246,21 +245,17 @@ class _Diffusion:
             if SHARED.folder is None or not keep:
                 return _diffuse(self.walks, self.nodes, self.settings, on_progress)
             _check_size(self.walks, self.nodes, self.settings)
-            parts = [self.part(number) for number in range(self.num_parts)]
+            parts = [self.part(number) for number in range(num_parts)]
             join = scipy.sparse.vstack if scipy.sparse.issparse(parts[0]) else np.concatenate
             return join(parts)
 
+        num_parts = -(-len(self.nodes) // _PART)
         known = not keep or SHARED.has(self.key)
         found = _shared(lambda: self.key, compute, keep=keep, width=self.walks.graph.num_nodes)
         if not known:
-            for number in range(self.num_parts):
+            for number in range(num_parts):
                 SHARED.remove(f"{self.key}-{number}")
         return found
-
-    @property
-    def num_parts(self) -> int:
-        """How many parts it is computed in, if it is shared between processes."""
-        return -(-len(self.nodes) // _PART)
 
     def part(self, number: int) -> Matrix:
         some = self.nodes.take(np.arange(number * _PART, min(len(self.nodes), (number + 1) * _PART)))
@@ -384,22 +379,18 @@ def _check_size(walks: Walks, nodes: Ragged, settings: DiffusionSettings) -> Non
 
 
 def _diffuse(
-    walks: Walks,
-    nodes: Ragged,
-    settings: DiffusionSettings,
-    on_progress: OnProgress = ignore,
-    *,
-    table: WalkTable | None = None,
+    walks: Walks, nodes: Ragged, own: DiffusionSettings, on_progress: OnProgress = ignore, *, tabled: bool = False
 ) -> Matrix:
-    """Where walks from subgraphs end (n, N): dense if exact, from a table if there is one, else sparse."""
-    _check_size(walks, nodes, settings)
-    chance = walks.chance(settings.damping).astype(np.float32)
-    if settings.algorithm == "exact":
-        dense = table(nodes) if table else diffuse(walks, nodes, settings.damping, on_progress=on_progress)
+    """Where walks from subgraphs end (n, N): dense if exact, ``tabled`` from a table if there is one, else sparse."""
+    _check_size(walks, nodes, own)
+    chance = walks.chance(own.damping).astype(np.float32)
+    if own.algorithm == "exact":
+        table = walk_table(walks, own.damping) if tabled else None
+        dense = table(nodes) if table else diffuse(walks, nodes, own.damping, on_progress=on_progress)
         dense *= chance
         return dense
-    options: dict[str, Any] = {"edges": settings.push_edges, "most": settings.push_nodes, "on_progress": on_progress}
-    found, ratios = diffuse_nearby(walks, nodes, settings.damping, **options)
+    options: dict[str, Any] = {"edges": own.push_edges, "most": own.push_nodes, "on_progress": on_progress}
+    found, ratios = diffuse_nearby(walks, nodes, own.damping, **options)
     ends = found.values.astype(np.int32)
     values = scipy.sparse.csr_array((ratios * chance[ends], ends, found.offsets), shape=(len(nodes), len(chance)))
     values.sort_indices()
@@ -411,7 +402,7 @@ _STORED = Format(
 )
 
 
-def _diffuse_stored(diffusion: _Diffusion, on_progress: OnProgress = ignore) -> Matrix:
+def _diffuse_stored(diffusion: _Diffusion, on_progress: OnProgress) -> Matrix:
     shape = len(diffusion.nodes), diffusion.walks.graph.num_nodes
 
     def read(file: ArrayFile) -> Matrix:
@@ -445,8 +436,7 @@ _hash_of = lru_cache(maxsize=8)(lambda graph: graph.content_hash)
 def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, settings: DiffusionSettings, *, tabled: bool) -> Matrix:
     """:func:`_diffuse` of a few subgraphs; the last ones are kept, because several models ask for the same."""
     rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
-    table = walk_table(walks, settings.damping) if tabled and settings.algorithm == "exact" else None
-    return _diffuse(walks, rows, settings, table=table)
+    return _diffuse(walks, rows, settings, tabled=tabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,7 @@ from subgnn.parallel.locks import wait_for_lock
 from subgnn.parallel.memory import share
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 
-_FORMAT = Format(
-    "subgnn-shared", "file of shared arrays", "subgnn train writes them while it runs", "remove the folder"
-)
+_KIND = Format("subgnn-shared", "file of shared arrays", "subgnn train writes them while it runs", "remove the folder")
 
 
 class SharedArrays:
@@ -74,13 +72,13 @@ class SharedArrays:
                 if not path.exists():
                     found = compute()
                     try:
-                        write_parts(path, encode_arrays(found, _FORMAT), sync=False)
+                        write_parts(path, encode_arrays(found, _KIND), sync=False)
                     except (DataError, OSError) as error:
                         what = f"{path.parent}: cannot be written ({error}); every process computes this for itself"
                         warnings.warn(what, DataWarning, stacklevel=3)
                         return found, sum(array.nbytes for array in found.values())
         # Its checksum is not compared: this run wrote it, and comparing costs each process a reading.
-        return read_arrays(path, _FORMAT, mapped="r", verify=False).arrays, 0
+        return read_arrays(path, _KIND, mapped="r", verify=False).arrays, 0
 
 
 SHARED = SharedArrays()

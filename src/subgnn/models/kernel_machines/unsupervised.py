@@ -32,7 +32,6 @@ from subgnn.models.kernel_machines.kernel_machine import (
     draw_landmarks,
     fit_regression,
     inverse_penalties,
-    measured_landmarks,
     moved_landmarks,
     wrong_node_sets,
 )
@@ -85,18 +84,17 @@ class VectorSettings(MethodSettings):
     width: Annotated[int, Bounds(19, 65_536)] = 256
 
 
-def fit_space(
-    graph: Graph, references: Ragged, settings: DiffusionSettings, basis: Callable[[Floats], Floats]
-) -> Weights:
+def fit_space(graph: Graph, nodes: Ragged, settings: DiffusionSettings, basis: Callable[[Floats], Floats]) -> Weights:
     """The tensors of a :class:`VectorSpace`, whose ``basis`` (m, components) follows from the centred kernel (m, m)."""
-    views = list(views_of(graph, references, settings, keep=True).values())
-    kernel = replace(measured_landmarks(views, settings), sharpness=_SHARPNESS)
-    every = np.arange(len(references))
-    whole = kernel([rows.products(every, every) for rows in views], [rows.squared for rows in views], None)
+    views = list(views_of(graph, nodes, settings, keep=True).values())
+    squared, every = [rows.squared for rows in views], np.arange(len(nodes))
+    products = [rows.products(every, every) for rows in views]
+    kernel = replace(Reference.of(settings, squared, products), sharpness=_SHARPNESS)
+    whole = kernel(products, squared, None)
     own = whole.mean(axis=0)
     components = basis(whole - own - own[:, None] + own.mean())
-    standard = Standard.of(subgraph_statistics(graph, references))
-    arrays: list[NDArray[Any]] = [references.values, references.offsets, kernel.with_mean, kernel.lengths]
+    standard = Standard.of(subgraph_statistics(graph, nodes))
+    arrays: list[NDArray[Any]] = [nodes.values, nodes.offsets, kernel.with_mean, kernel.lengths]
     arrays += [standard.mean, standard.deviation, components, own @ components]
     return dict(zip(SPACE, arrays, strict=True))
 
@@ -124,9 +122,8 @@ class VectorSpace:
         for block in subgraph_blocks(nodes, graph, self.settings):
             some, rows = nodes.take(block), found[block[0] : block[-1] + 1]
             views = list(views_of(graph, some, self.settings).values())
-            products = [
-                b.products_with(a.values, c) for a, b, c in zip(views, known, self.kernel.with_mean, strict=True)
-            ]
+            triples = zip(views, known, self.kernel.with_mean, strict=True)
+            products = [b.products_with(a.values, with_mean) for a, b, with_mean in triples]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)
@@ -159,9 +156,8 @@ def fix_directions(values: Floats, vectors: Floats, most: int) -> tuple[Floats, 
                [0., 1., 0.],
                [0., 0., 1.]])
     """
-    values, vectors = (
-        array[..., : int((values > _SMALLEST * max(values[0], 1e-12)).sum())] for array in (values, vectors)
-    )
+    count = int((values > _SMALLEST * max(values[0], 1e-12)).sum())
+    values, vectors = values[:count], vectors[:, :count]
     ends = np.append(np.flatnonzero(values[1:] < (1 - _EQUAL) * values[:-1]) + 1, len(values))
     ends = ends[ends <= most]
     fixed = np.empty((len(vectors), ends[-1] if len(ends) and len(values) else 0))

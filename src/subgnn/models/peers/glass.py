@@ -34,7 +34,6 @@ from subgnn.models.peers.message_passing import (
     MessagePassingModel,
     MessagePassingSettings,
     NodeSetBatch,
-    WholeGraph,
     pool,
 )
 from subgnn.models.spec import Checkpoint, Weights
@@ -67,18 +66,36 @@ class GLASS(MessagePassing):
         if self.training:  # the nodes of all subgraphs are labelled together
             whole, _ = self.whole_pass(batch.graph, batch.graph.labels(batch.places))
             return self._pool(self.vectors_at(whole, batch.places), batch)
-        found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
-        return torch.cat([self._label_apart(piece, found) for piece in pieces])
 
-    def _without_labels(self, graph: WholeGraph) -> list[LayerPass]:
-        """The pass without labels, with the moments of the reference pass; outputs of layers are left out."""
-        _, moments = self.whole_pass(graph, graph.labels(self.reference.long()))
-        found, _ = self.whole_pass(graph, graph.labels(), moments=moments)
-        return [replace(layer, out=layer.out.new_empty(0)) for layer in found]
+        def without_labels() -> list[LayerPass]:
+            """The pass without labels, with the moments of the reference pass; outputs of layers are left out."""
+            _, moments = self.whole_pass(batch.graph, batch.graph.labels(self.reference.long()))
+            found, _ = self.whole_pass(batch.graph, batch.graph.labels(), moments=moments)
+            return [replace(layer, out=layer.out.new_empty(0)) for layer in found]
+
+        found = self.kept(without_labels)
+        # Consecutive subgraphs whose neighbourhoods have about as many nodes as are in memory at the same time.
+        degrees, nodes, radius = np.diff(batch.graph.graph.offsets), batch.nodes, len(self.layers) // 2
+        sizes = nodes.lengths.astype(np.float64)
+        if radius:
+            sizes += np.bincount(nodes.row_ids, degrees[nodes.values], len(nodes)) * degrees.mean() ** (radius - 1)
+        ends = np.cumsum(np.minimum(sizes, len(degrees))) // ENTRIES_AT_A_TIME
+        pieces = np.split(np.arange(len(nodes)), np.flatnonzero(np.diff(ends)) + 1)
+        return torch.cat([self._label_apart(replace(batch, nodes=nodes.take(piece)), found) for piece in pieces])
 
     def _label_apart(self, batch: NodeSetBatch, found: list[LayerPass]) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""
-        around = self._correction(batch)
+        # Where labels change the pass is kept for subgraphs that are met again, as in validation.
+        arrays = (batch.nodes.offsets, batch.nodes.values)
+        key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
+        around = self._corrections.get(key)
+        if around is None:
+            around = _Correction.of(batch, len(self.layers))
+            total = around.size + sum(one.size for one in self._corrections.values() if one is not None)
+            if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
+                self._corrections[key] = around
+            elif len(self._corrections) < _MAX_MET:
+                self._corrections[key] = None
         changed, vectors = found[0].x[around.members], []
         for layer, whole, part in zip(self.stack, found, around.layers, strict=True):
             before = layer.messages(whole.x[part.tails], torch.zeros_like(part.labelled_tails))
@@ -97,20 +114,6 @@ class GLASS(MessagePassing):
 
     def _pool(self, rows: Tensor, batch: NodeSetBatch) -> Tensor:
         return pool(rows, torch.arange(len(rows), device=rows.device), batch, self.pool)
-
-    def _correction(self, batch: NodeSetBatch) -> "_Correction":
-        """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
-        arrays = (batch.nodes.offsets, batch.nodes.values)
-        key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
-        known = self._corrections.get(key)
-        if known is None:
-            known = _Correction.of(batch, len(self.layers))
-            total = known.size + sum(one.size for one in self._corrections.values() if one is not None)
-            if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
-                self._corrections[key] = known
-            elif len(self._corrections) < _MAX_MET:
-                self._corrections[key] = None
-        return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,17 +165,6 @@ class _Correction:
             layers.append(_LayerPart(*ends, block.to(graph.device), put(inner), put(rows.places[members.entries])))
             columns = rows
         return cls(put(nodes[labelled]), layers, size)
-
-
-def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
-    """Consecutive subgraphs whose neighbourhoods have about :data:`ENTRIES_AT_A_TIME` nodes."""
-    degrees, nodes = np.diff(batch.graph.graph.offsets), batch.nodes
-    sizes = nodes.lengths.astype(np.float64)
-    if radius:
-        sizes += np.bincount(nodes.row_ids, degrees[nodes.values], len(nodes)) * degrees.mean() ** (radius - 1)
-    ends = np.cumsum(np.minimum(sizes, len(degrees))) // ENTRIES_AT_A_TIME
-    pieces = np.split(np.arange(len(nodes)), np.flatnonzero(np.diff(ends)) + 1)
-    return [replace(batch, nodes=nodes.take(piece)) for piece in pieces]
 
 
 class GLASSModel(MessagePassingModel):

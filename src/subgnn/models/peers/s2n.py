@@ -260,11 +260,9 @@ class S2NModel(NodePooling):
         train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
         return super().start(data, recipe) | self._joined(data.graph, train, recipe.of(S2NSettings))
 
-    def table(
-        self, settings: Settings, nodes: NDArray[np.int32], num_nodes: int, seed: int, vectors: Vectors
-    ) -> Weights:
+    def table(self, settings: Settings, nodes: NDArray[np.int32], number: int, seed: int, vectors: Vectors) -> Weights:
         if not (constant := settings.of(S2NSettings).constant):
-            return super().table(settings, nodes, num_nodes, seed, vectors)
+            return super().table(settings, nodes, number, seed, vectors)
         return {"nodes": torch.from_numpy(nodes), "table": torch.full((len(nodes), settings.embeddings.dim), constant)}
 
     def _joined(self, graph: Graph, train: Ragged, settings: S2NSettings) -> Weights:

@@ -50,21 +50,14 @@ class SSNP(MessagePassing):
         self.settings, self.seed = spec.of(MessagePassingSettings), spec.seed
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
-        graph = batch.graph
+        graph, settings, nodes = batch.graph, self.settings, batch.nodes
 
         def after_each_layer() -> list[Tensor]:
             pairs = zip(self.stack, self.whole_pass(graph, graph.labels())[0], strict=True)
             return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
 
-        vectors, border = self.kept(after_each_layer), NodeSetBatch(graph, self._border(batch))
-        # Without a copy of the rows: a border may have many nodes.
-        parts = [(part, part.places) for part in (batch, border)]
-        pooled = [pool(layer, places, part, self.settings.pool) for part, places in parts for layer in vectors]
-        return torch.cat(pooled, dim=1)
-
-    def _border(self, batch: NodeSetBatch) -> Ragged:
-        """The border sample of each subgraph: view 0 in prediction, another in each training step."""
-        settings, nodes = self.settings, batch.nodes
+        vectors = self.kept(after_each_layer)
+        # The border sample is view 0 in prediction, another in each training step.
         if self.training and not settings.views:
             keys = node_set_keys(int(torch.randint(2**62, ())), nodes)
         else:
@@ -75,8 +68,11 @@ class SSNP(MessagePassing):
             for v in np.unique(view):
                 own = np.flatnonzero(view == v)
                 keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
-        given, length = batch.graph.graph, settings.walk_length
-        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys)
+        border = border_sample(graph.graph, nodes, walks=settings.walks, length=settings.walk_length, keys=keys)
+        # Without a copy of the rows: a border may have many nodes.
+        parts = [(part, part.places) for part in (batch, NodeSetBatch(graph, border))]
+        pooled = [pool(layer, places, part, settings.pool) for part, places in parts for layer in vectors]
+        return torch.cat(pooled, dim=1)
 
 
 def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, keys: NDArray[np.uint64]) -> Ragged:
