@@ -28,7 +28,8 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.ragged import Ragged
 from subgnn.task import Scores, task_of
 
-MemberOutputs = Mapping[str, NDArray[np.float32]]
+Outputs = NDArray[np.float32]
+MemberOutputs = Mapping[str, Outputs]
 """The outputs (n, outputs) of each member, by name."""
 
 
@@ -75,13 +76,13 @@ class FittedAuto(FittedModel):
         if "thresholds" in checkpoint.weights:
             self.thresholds = checkpoint.weights["thresholds"]
 
-    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+    def outputs(self, subgraphs: Ragged) -> Outputs:
         return self.combined(self.member_outputs(subgraphs))
 
     def member_outputs(self, subgraphs: Ragged) -> MemberOutputs:
         return {name: part.outputs(subgraphs) for name, part in self.parts.items()}
 
-    def combined(self, own: MemberOutputs) -> NDArray[np.float32]:
+    def combined(self, own: MemberOutputs) -> Outputs:
         """The outputs of the portfolio, from those of its members."""
         scores = [self._scores(name, outputs) for name, outputs in own.items()]
         return self._combined(mean_scores(scores, list(self.shares.values())))
@@ -94,22 +95,18 @@ class FittedAuto(FittedModel):
             found.append(vectors * (np.sqrt(self.shares[name]) / np.where(lengths > 0, lengths, 1.0)))
         return np.concatenate(found, axis=1).astype(np.float32)
 
-    def outputs_given_member(
-        self, part: str, own: MemberOutputs
-    ) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
+    def outputs_given_member(self, part: str, own: MemberOutputs) -> list[Callable[[Outputs], Outputs]]:
         """Ensemble outputs as a function of one member's outputs (k, outputs): a function for each subgraph."""
         others = np.zeros(own[part].shape)
         for name in (name for name in self.shares if name != part):
             others += self.shares[name] * self._scores(name, own[name])
 
-        def from_part(rest: Scores, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        def from_part(rest: Scores, outputs: Outputs) -> Outputs:
             return self._combined(rest + self.shares[part] * self._scores(part, outputs))
 
         return [partial(from_part, rest) for rest in others]
 
-    def members_alone_and_left_out(
-        self, own: MemberOutputs
-    ) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    def members_alone_and_left_out(self, own: MemberOutputs) -> dict[str, tuple[Outputs, Outputs]]:
         """By member: its own outputs, and those of the others, which share its weight; 0 if there are none."""
         weighted = {name: self.shares[name] * self._scores(name, outputs) for name, outputs in own.items()}
         whole = sum(weighted.values(), np.zeros(()))
@@ -120,10 +117,10 @@ class FittedAuto(FittedModel):
             found[name] = outputs, others
         return found
 
-    def _scores(self, name: str, outputs: NDArray[np.float32]) -> Scores:
+    def _scores(self, name: str, outputs: Outputs) -> Scores:
         return task_of(self.spec.task).scores(outputs, self._standards[name])
 
-    def _combined(self, scores: Scores) -> NDArray[np.float32]:
+    def _combined(self, scores: Scores) -> Outputs:
         target = self.spec.standards.get("target")
         return task_of(self.spec.task).calibrated(scores, self._scale, self._offset, target).astype(np.float32)
 

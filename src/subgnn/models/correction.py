@@ -48,15 +48,13 @@ def scores_of(outputs: NDArray[Any], task: TaskName) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def fit_baseline(
-    baseline: TrainableModel, data: TrainingData, recipe: Recipe
-) -> tuple[Checkpoint, NDArray[np.float32]]:
+def fit_baseline(model: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[Checkpoint, NDArray[np.float32]]:
     """Fit a baseline to the training split: its checkpoint, titled by what was chosen, and b(S) of all subgraphs."""
     subgraphs = data.subgraphs
     data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=ignore)
     training = TrainingSettings(class_weights=recipe.training.class_weights, select_by=recipe.training.select_by)
     alone = Recipe(method=recipe.model.baseline, methods=recipe.methods, training=training)
-    candidates, examples = _unfitted(baseline, data, alone)
+    candidates, examples = _unfitted(model, data, alone)
     scores = []
     for candidate in candidates:
         cast(Solvable, candidate.network).solve(examples)
@@ -68,13 +66,11 @@ def fit_baseline(
     train = subgraphs.indices("train")
     # Groups are kept whole in the folds only where the split keeps them whole.
     dealt = replace(subgraphs, groups=whole_groups(subgraphs)).take(train)
-    outputs[train] = _cross_fitted(baseline, replace(data, subgraphs=dealt), checkpoint.spec, chosen.recipe)
+    outputs[train] = _cross_fitted(model, replace(data, subgraphs=dealt), checkpoint.spec, chosen.recipe)
     return checkpoint, scores_of(outputs, subgraphs.task)
 
 
-def _cross_fitted(
-    baseline: TrainableModel, data: TrainingData, chosen: ModelSpec, recipe: Recipe
-) -> NDArray[np.float32]:
+def _cross_fitted(model: TrainableModel, data: TrainingData, chosen: ModelSpec, recipe: Recipe) -> NDArray[np.float32]:
     """Outputs of the chosen baseline for each training subgraph when fitted without its fold."""
     train = data.subgraphs
     folds = draw_folds(train, data.seed, "baselines/folds", folds=FOLDS)
@@ -86,7 +82,7 @@ def _cross_fitted(
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)
         splits = np.where(folds == fold, SPLITS.index("test"), SPLITS.index("train")).astype(np.int8)
-        (candidate, *_), examples = _unfitted(baseline, replace(data, subgraphs=replace(train, splits=splits)), recipe)
+        (candidate, *_), examples = _unfitted(model, replace(data, subgraphs=replace(train, splits=splits)), recipe)
         cast(Solvable, candidate.network).solve(examples)
         found[out] = outputs_of(candidate.network, examples.inputs, out, _BATCH).numpy()
         if (own := candidate.checkpoint.spec.standards.get("target")) is not None:
@@ -95,8 +91,8 @@ def _cross_fitted(
     return found
 
 
-def _unfitted(baseline: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
+def _unfitted(model: TrainableModel, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
     """The candidates that are solved in one go, and examples to fit them to."""
-    found = baseline.set_up(data, recipe)
+    found = model.set_up(data, recipe)
     solvable = [candidate for candidate in found.candidates if isinstance(candidate.network, Solvable)]
     return solvable, found.examples(data.subgraphs, recipe, data.device)

@@ -139,10 +139,8 @@ def label_unit(standards: dict[str, Standard]) -> float:
 
 def state_of(network: Any) -> dict[str, Any]:
     """A copy of the state of a network, in main memory."""
-    return {
-        name: value.copy() if isinstance(value, np.ndarray) else value.detach().cpu().clone()
-        for name, value in network.state_dict().items()
-    }
+    state = network.state_dict().items()
+    return {name: v.copy() if isinstance(v, np.ndarray) else v.detach().cpu().clone() for name, v in state}
 
 
 def in_batches(compute: Callable[[Any], Any], inputs: Source, rows: NDArray[np.int64], size: int) -> Iterator[Any]:
@@ -181,9 +179,8 @@ def evaluate(
     width = task.num_outputs(examples.num_classes)
     if width and outputs.shape[1:] != (width,):
         what = f"the network returns outputs of shape {tuple(outputs.shape)}"
-        raise UserError(
-            what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
-        )
+        hint = f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
+        raise UserError(what, where="train", hint=hint)
     found = task.metrics(outputs, targets, unit=examples.unit, select_by=examples.select_by)
     return float(task.loss(outputs, targets, examples.weights)), found
 

@@ -22,13 +22,7 @@ class Head(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        outputs: int,
-        *,
-        hidden: tuple[int, int] = (64, 32),
-        dropout: float = 0.0,
-        corrects: bool = False,
+        self, width: int, outputs: int, *, hidden: tuple[int, int], dropout: float, corrects: bool = False
     ) -> None:
         super().__init__()
         self.width, self.corrects = width, corrects

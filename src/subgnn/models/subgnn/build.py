@@ -193,24 +193,18 @@ class Measured:
 
 
 def build_inputs(
-    spec: ModelSpec,
-    graph: Graph,
-    measured: Measured,
-    table: NodeTable,
-    *,
-    lookup: NodeLookup | None = None,
-    device: torch.device | str = "cpu",
+    spec: ModelSpec, graph: Graph, data: Measured, table: NodeTable, *, lookup: NodeLookup | None, device: torch.device
 ) -> Inputs | StreamedInputs:
     """Measured subgraphs as a network takes them; ``lookup`` gives the vectors that batches carry."""
-    prepared, standards, known = measured.prepared, spec.standards, spec.component_keys
-    given: dict[str, Any] = {"scores": measured.scores}
+    prepared, standards, known = data.prepared, spec.standards, spec.component_keys
+    given: dict[str, Any] = {"scores": data.scores}
     if len(known):  # for each component the row of its learned initial state; 0 for those not met in training
         keys = _keys(prepared.components.nodes)
         places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         given["known"] = np.where(known[places] == keys, places + 1, 0).astype(np.int64)
     if "component" in standards:
         given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
-        given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, measured.subgraphs))
+        given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, data.subgraphs))
     beside = Beside(**given)
     if table.access == "whole":
         return Inputs(prepared, table.nodes, beside).to(device)

@@ -185,9 +185,8 @@ class SubGNNModel(ChannelModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         graph, subgraphs = data.graph, data.subgraphs
-        prepared = prepare_cached(
-            recipe, graph, subgraphs.nodes, seed=data.seed, cache=data.cache, on_progress=data.on_prepare
-        ).prepared
+        on, nodes = data.on_prepare, subgraphs.nodes
+        prepared = prepare_cached(recipe, graph, nodes, seed=data.seed, cache=data.cache, on_progress=on).prepared
         table = table_for_training(prepared, subgraphs.indices("train"), recipe.embeddings)
         spec = ModelSpec.for_recipe(
             recipe,

@@ -116,14 +116,12 @@ class CompiledLayer(torch.autograd.Function):
     """As :class:`KernelLayer`, on a CPU."""
 
     @staticmethod
-    def forward(
-        ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *parameters: Tensor
-    ) -> Tensor:
-        (first, last), d, size = ends, parameters[2].shape[1], walks.sizes[0]
+    def forward(ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *params: Tensor) -> Tensor:
+        (first, last), d, size = ends, params[2].shape[1], walks.sizes[0]
         places = walks.places.numpy() if first else np.arange(len(inputs))
         steps = kernels.Steps(walks.first.numpy(), np.array(walks.sizes), places)
-        w, u = (torch.stack(pair).view(2, 4, d, -1) for pair in (parameters[:2], parameters[2:4]))
-        biases = (torch.stack(parameters[4:6]) + torch.stack(parameters[6:])).view(2, 4, d, 1)
+        w, u = (torch.stack(pair).view(2, 4, d, -1) for pair in (params[:2], params[2:4]))
+        biases = (torch.stack(params[4:6]) + torch.stack(params[6:])).view(2, 4, d, 1)
         slopes = torch.tensor([1.0, 1.0, 2.0, 1.0]).view(4, 1, 1)
         transposed = (kernels.panels((m * slopes).mT.numpy()) for m in (torch.cat([w, biases], dim=3), u))
         width = kernels.padded(d)
