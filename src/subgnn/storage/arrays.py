@@ -131,29 +131,15 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
             data = np.frombuffer(file.read(), np.uint8)
         else:
             data = np.memmap(file, np.uint8, mode=mapped).view(np.ndarray)
-    header, content = _read_header(data, kind, str(path))
-    metadata = header.pop("__metadata__")
-    arrays = {name: _array(name, entry, content, kind, str(path)) for name, entry in header.items()}
-    spans = sorted(entry["data_offsets"] for entry in header.values())
-    if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
-        what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes after its header"
-        raise Damaged(what, where=str(path), hint=f"the file is damaged; {kind.again}")
-    found = ArrayFile(kind, str(path), metadata, arrays, data, status)
-    if verify:
-        found.verify()
-    return found
-
-
-def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+    where, length = str(path), int.from_bytes(data[:8].tobytes(), "little")
     foreign = Damaged(f"this is not a subgnn {kind.noun}", where=where, hint=kind.make)
-    length = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 8 or not 2 <= length <= _MAX_HEADER:
         raise foreign
     if 8 + length > len(data):
-        what = f"the {kind.noun} ends within its header"
-        raise Damaged(what, where=where, hint=f"was it copied whole? {kind.again}")
+        hint = f"was it copied whole? {kind.again}"
+        raise Damaged(f"the {kind.noun} ends within its header", where=where, hint=hint)
     try:
-        header = json.loads(data[8 : 8 + length].tobytes().decode())
+        header = cast("dict[str, Any]", json.loads(data[8 : 8 + length].tobytes().decode()))
         metadata = header["__metadata__"]
         if metadata["format"] != kind.name:
             raise foreign
@@ -162,7 +148,17 @@ def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dic
     if metadata.get("version") != str(kind.version):
         hint = f"this release reads version {kind.version}; {kind.again}"
         raise DataError(f"a {kind.noun} of version {metadata.get('version')}", where=where, hint=hint)
-    return cast("dict[str, Any]", header), data[8 + length :]
+    content = data[8 + length :]
+    del header["__metadata__"]
+    arrays = {name: _array(name, entry, content, kind, where) for name, entry in header.items()}
+    spans = sorted(entry["data_offsets"] for entry in header.values())
+    if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
+        what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes after its header"
+        raise Damaged(what, where=where, hint=f"the file is damaged; {kind.again}")
+    found = ArrayFile(kind, where, metadata, arrays, data, status)
+    if verify:
+        found.verify()
+    return found
 
 
 def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: str) -> NDArray[Any]:

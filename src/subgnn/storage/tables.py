@@ -5,7 +5,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,22 @@ def write_table(
 ) -> None:
     """Write a table to a file that is open for bytes, with six significant digits; no formulas if ``excel_safe``."""
     if form == "parquet":
-        _write_parquet(file, columns, parts)
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        types = {str: pa.string(), int: pa.int64(), float: pa.float32()}
+        schema = pa.schema(
+            (column.title, types[column.kind] if column.width is None else pa.list_(types[column.kind], column.width))
+            for column in columns
+        )
+        with parquet.ParquetWriter(file, schema) as writer:
+            for part in parts:
+                arrays = []
+                for column, values in zip(columns, part, strict=True):
+                    array = pa.array(values if column.width is None else np.ravel(values), types[column.kind])
+                    wide = column.width is not None
+                    arrays.append(pa.FixedSizeListArray.from_arrays(array, column.width) if wide else array)
+                writer.write_table(pa.table(arrays, schema))
         return
     text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     try:
@@ -72,17 +87,16 @@ def write_table(
             safe = not_a_formula if excel_safe else str
             rows.writerow(safe(title) for column in columns for title in column.titles)
             for part in parts:
-                rows.writerows(_cells(columns, row, safe) for row in zip(*part, strict=True))
+                rows.writerows(
+                    [
+                        "" if one is None else f"{one:.6g}" if column.kind is float else safe(str(one))
+                        for column, value in zip(columns, row, strict=True)
+                        for one in ([value] if column.width is None else value)
+                    ]
+                    for row in zip(*part, strict=True)
+                )
     finally:
         text.detach()
-
-
-def _cells(columns: Sequence[Column], row: Sequence[Any], text: Callable[[str], str]) -> list[str]:
-    found: list[str] = []
-    for column, value in zip(columns, row, strict=True):
-        for one in [value] if column.width is None else value:
-            found.append("" if one is None else f"{one:.6g}" if column.kind is float else text(str(one)))
-    return found
 
 
 def _json_line(columns: Sequence[Column], row: Sequence[Any]) -> str:
@@ -92,24 +106,6 @@ def _json_line(columns: Sequence[Column], row: Sequence[Any]) -> str:
         plain = [float(f"{one:.6g}") if column.kind is float and one is not None else one for one in values]
         found[column.title] = plain[0] if column.width is None else plain
     return json.dumps(finite(found), ensure_ascii=False) + "\n"
-
-
-def _write_parquet(file: IO[bytes], columns: Sequence[Column], parts: Iterable[Part]) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    types = {str: pa.string(), int: pa.int64(), float: pa.float32()}
-    schema = pa.schema(
-        (column.title, types[column.kind] if column.width is None else pa.list_(types[column.kind], column.width))
-        for column in columns
-    )
-    with parquet.ParquetWriter(file, schema) as writer:
-        for part in parts:
-            arrays = []
-            for column, values in zip(columns, part, strict=True):
-                array = pa.array(values if column.width is None else np.ravel(values), types[column.kind])
-                arrays.append(array if column.width is None else pa.FixedSizeListArray.from_arrays(array, column.width))
-            writer.write_table(pa.table(arrays, schema))
 
 
 @contextmanager
