@@ -59,8 +59,24 @@ def packaged_recipe(name: str) -> PackagedRecipe:
     """A packaged recipe by name."""
     if name in _rows():
         table, row = _rows()[name]
+        published: dict[str, dict[str, float | str]] = {}
         if table == _TABLE:
-            content, published = _run_of_paper(row)
+            kinds = [CHANNEL_LETTERS[letter] for letter in row["channels"]]
+            content: dict[str, Any] = {
+                "note": f"The paper's run, as its authors published it: {', '.join(kinds)}. Channels are on both "
+                "sides, node embeddings are those of an untrained GIN, fine-tuned.",
+                "channels": [
+                    {"kind": kind, "side": side, "num_anchors": int(row[f"{kind}/{side}"])}
+                    for kind in kinds
+                    for side in ("internal", "border")
+                ],
+                "embeddings": {"source": "gin-untrained", "trainable": True},
+            }
+            for source, (column, named) in _EMBEDDINGS.items():
+                if row.get(column):
+                    where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with {named} embeddings"
+                    score, deviation = float(row[column]), float(row[f"{column}_std"])
+                    published[source] = {"micro_f1": score, "std": deviation, "source": where}
         else:
             content, numbers = read_toml(table.with_suffix(".toml"), "recipe"), dict[str, float | str]()
             about = f"{table.stem.upper()}, with the settings that its authors published for this dataset."
@@ -120,25 +136,3 @@ def _rows() -> dict[str, tuple[Path, dict[str, str]]]:
             for row in csv.DictReader(file, delimiter="\t"):
                 found |= {f"{table.stem}_{name}": (table, row) for name in row["recipe"].split()}
     return found
-
-
-def _run_of_paper(row: dict[str, str]) -> tuple[dict[str, Any], dict[str, dict[str, float | str]]]:
-    """The content of a recipe of the paper, and its published numbers by the embeddings it uses."""
-    kinds = [CHANNEL_LETTERS[letter] for letter in row["channels"]]
-    content = {
-        "note": f"The paper's run, as its authors published it: {', '.join(kinds)}. Channels are on both sides, node "
-        "embeddings are those of an untrained GIN, fine-tuned.",
-        "channels": [
-            {"kind": kind, "side": side, "num_anchors": int(row[f"{kind}/{side}"])}
-            for kind in kinds
-            for side in ("internal", "border")
-        ],
-        "embeddings": {"source": "gin-untrained", "trainable": True},
-    }
-    published: dict[str, dict[str, float | str]] = {}
-    for source, (column, named) in _EMBEDDINGS.items():
-        if row.get(column):
-            where = f"Alsentzer et al., NeurIPS 2020, Table {row['table']}, with {named} embeddings"
-            score, deviation = float(row[column]), float(row[f"{column}_std"])
-            published[source] = {"micro_f1": score, "std": deviation, "source": where}
-    return content, published
