@@ -220,43 +220,37 @@ def heaviest_borders(offsets: Array, neighbors: Array, rows: Ragged, *, most: in
     return nodes, weights
 
 
-@compiled
-def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> Pair:
-    offsets, neighbors = graph
-    of_member, of_border = powers
-    edges = 0
-    for v in members:
-        edges += offsets[v + 1] - offsets[v]
-    found, shares = np.empty(edges, np.int32), np.empty(edges, np.float64)
-    count = 0
-    for v in members:
-        share = float(offsets[v + 1] - offsets[v]) ** -of_member
-        for e in range(offsets[v], offsets[v + 1]):
-            if not contains(members, 0, len(members), neighbors[e]):
-                found[count], shares[count] = neighbors[e], share
-                count += 1
-    order = np.argsort(found[:count], kind="mergesort")
-    nodes, weights = np.empty(count, np.int32), np.empty(count, np.float64)
-    distinct = 0
-    for i in order:
-        if distinct == 0 or nodes[distinct - 1] != found[i]:
-            nodes[distinct], weights[distinct] = found[i], 0.0
-            distinct += 1
-        weights[distinct - 1] += shares[i]
-    for i in range(distinct):
-        weights[i] *= float(offsets[nodes[i] + 1] - offsets[nodes[i]]) ** -of_border
-    return nodes[:distinct], weights[:distinct]
-
-
 @compiled_parallel
 def _heaviest(
     begin: int, end: int, graph: Csr, family: Sets, powers: tuple[float, float], out_nodes: Array, out_weights: Array
 ) -> None:
+    offsets, neighbors = graph
     values, rows = family
+    of_member, of_border = powers
     for c in range(begin, end):
-        nodes, weights = _weigh(graph, values[rows[c] : rows[c + 1]], powers)
-        if len(nodes) > 0:
-            relative = (weights / weights.max()).astype(np.float32).astype(np.float64)
+        members = values[rows[c] : rows[c + 1]]
+        edges = 0
+        for v in members:
+            edges += offsets[v + 1] - offsets[v]
+        found, shares = np.empty(edges, np.int32), np.empty(edges, np.float64)
+        count = 0
+        for v in members:
+            share = float(offsets[v + 1] - offsets[v]) ** -of_member
+            for e in range(offsets[v], offsets[v + 1]):
+                if not contains(members, 0, len(members), neighbors[e]):
+                    found[count], shares[count] = neighbors[e], share
+                    count += 1
+        nodes, weights = np.empty(count, np.int32), np.empty(count, np.float64)
+        distinct = 0
+        for i in np.argsort(found[:count], kind="mergesort"):
+            if distinct == 0 or nodes[distinct - 1] != found[i]:
+                nodes[distinct], weights[distinct] = found[i], 0.0
+                distinct += 1
+            weights[distinct - 1] += shares[i]
+        for i in range(distinct):
+            weights[i] *= float(offsets[nodes[i] + 1] - offsets[nodes[i]]) ** -of_border
+        if distinct > 0:
+            relative = (weights[:distinct] / weights[:distinct].max()).astype(np.float32).astype(np.float64)
             order = np.argsort(-relative, kind="mergesort")[: out_nodes.shape[1]]
             length = np.sqrt(np.sum(relative[order] ** 2))
             out_nodes[c] = nodes[order[-1]]

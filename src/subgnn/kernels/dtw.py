@@ -70,24 +70,21 @@ def _dtw(begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, 
                 out[i, order[place]] = table[ends[place] - 1, place - g * _LANES]
 
 
-def _pack(b: Ragged) -> Lanes:
-    """Lay the rows of ``b`` out in groups of lanes, rows of like length together."""
-    order = np.argsort(b.lengths, kind="stable")
-    ends = b.lengths[order]
-    widths = [int(ends[min((g + 1) * _LANES, len(order)) - 1]) for g in range(-(-len(order) // _LANES))]
-    starts = np.concatenate([[0], np.cumsum(widths, dtype=np.int64)])
-    packed = np.zeros((int(starts[-1]), _LANES), np.float64)
-    for place, row in enumerate(order):
-        begin = starts[place // _LANES]
-        packed[begin : begin + ends[place], place % _LANES] = b[row]
-    return frozen(packed, np.float64), frozen(starts, np.int64), frozen(ends, np.int64), frozen(order, np.int64)
-
-
 def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute") -> Array:
     """DTW (rows of a, rows of b), none empty; cost |x - y| (absolute) or (max + 1) / (min + 1) - 1 (ratio)."""
     if bool((a.lengths == 0).any()) or bool((b.lengths == 0).any()):
         raise ValueError("dtw: an empty sequence has no warping path")
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
-        _dtw(len(a), (frozen(a.values, np.float64), frozen(a.offsets, np.int64)), _pack(b), cost == "ratio", out)
+        # Rows of b are laid out in groups of lanes, those of like length together.
+        order = np.argsort(b.lengths, kind="stable")
+        ends = b.lengths[order]
+        widths = [int(ends[min((g + 1) * _LANES, len(order)) - 1]) for g in range(-(-len(order) // _LANES))]
+        starts = np.concatenate([[0], np.cumsum(widths, dtype=np.int64)])
+        packed = np.zeros((int(starts[-1]), _LANES), np.float64)
+        for place, row in enumerate(order):
+            begin = starts[place // _LANES]
+            packed[begin : begin + ends[place], place % _LANES] = b[row]
+        lanes = frozen(packed, np.float64), *(frozen(one, np.int64) for one in (starts, ends, order))
+        _dtw(len(a), (frozen(a.values, np.float64), frozen(a.offsets, np.int64)), lanes, cost == "ratio", out)
     return out

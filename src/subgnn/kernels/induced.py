@@ -188,8 +188,8 @@ def shapes(offsets: Array, neighbors: Array, rows: Ragged) -> Shape:
 
 
 @compiled
-def _orient(graph: Csr) -> Csr:
-    """Every edge once, from the end of lower degree, ties by id: no row is then longer than sqrt(2 |E|).
+def _count_triangles(graph: Csr, triangles: Array) -> None:
+    """Each edge is taken once, from the end of lower degree, ties by id: no row is then longer than sqrt(2 |E|).
 
     Each triangle is then found once, from its node of lowest degree, so a hub is never compared with a hub.
     """
@@ -206,14 +206,8 @@ def _orient(graph: Csr) -> Csr:
                 heads[count] = u
                 count += 1
         starts[v + 1] = count
-    return starts, heads
-
-
-@compiled
-def _count_triangles(oriented: Csr, triangles: Array) -> None:
-    starts, heads = oriented
-    mark = np.full(len(starts) - 1, -1, np.int32)
-    for v in range(len(starts) - 1):
+    mark = np.full(n, -1, np.int32)
+    for v in range(n):
         for e in range(starts[v], starts[v + 1]):
             mark[heads[e]] = v
         for e in range(starts[v], starts[v + 1]):
@@ -228,7 +222,7 @@ def _count_triangles(oriented: Csr, triangles: Array) -> None:
 def clustering(offsets: Array, neighbors: Array) -> Array:
     """Local clustering of every node (N,), float64."""
     degrees, triangles = np.diff(offsets), np.zeros(len(offsets) - 1, np.int64)
-    _count_triangles(_orient(csr(offsets, neighbors)), triangles)
+    _count_triangles(csr(offsets, neighbors), triangles)
     return np.asarray(2 * triangles / np.maximum(degrees * (degrees - 1), 1))
 
 

@@ -86,7 +86,28 @@ def read_members(
 ) -> Members:
     """Read subgraphs, with nodes as text; unless ``labelled``, only names and nodes, and times if ``dated``."""
     wanted = _ROLES if labelled else ("subgraph", *["subgraph_time"] * dated, "absent")
-    found = _merged(_read(source, graph, options, wanted), options, labelled=labelled)
+    found = _read(source, graph, options, wanted)
+    if found.named and len(set(found.names)) < len(found):
+        # Each name once: subgraphs of one name have to have the same nodes, and only their labels may differ.
+        first = dict[str, int]()
+        owners = np.array([first.setdefault(name, i) for i, name in enumerate(found.names)])
+        for row in np.flatnonzero(owners != np.arange(len(found))).tolist():
+            before = int(owners[row])
+            if labelled and set(found.nodes[row].tolist()) == set(found.nodes[before].tolist()):
+                continue
+            what = f"the subgraph {excerpt(found.names[row])} again, which is in {found.unit} {found.rows[before]}"
+            what += " with other nodes" if labelled else ""
+            hint = "give each its own name; a table with a row for each node joins the rows of a name"
+            options.refuse(DataError(what, where=found.place(row), hint=hint))
+        kept, codes = np.unique(owners, return_inverse=True)
+        table = Table(found.where, None, numbers_of_rows=np.array(found.rows) - 1)
+        values: dict[str, Any] = {}
+        for role in ("label", "split"):
+            if (column := getattr(found, f"{role}s")) is not None:
+                own = one_each(codes, list(column), role=role, names=found.names, table=table, options=options)
+                values[f"{role}s"] = own
+        options.on_note(f"{found.where}: {len(found) - len(kept):,} rows repeat a subgraph of the same name and nodes")
+        found = replace(found.take(kept), **values)
     unused = [title for title in found.titles if title and found.unit == "row"]
     given_back = [title for title in unused if title in found.others]
     if labelled and (line := unused_columns(found.where, given_back)):
@@ -253,31 +274,6 @@ def _wide(table: Table, found: Roles, called: list[str], encoded: tuple[list[str
     rows, named = [table.number(row) for row in range(len(nodes))], "subgraph" in found
     made = Members(table.where, called, texts, nodes, labels, splits, rows, named=named, absent=lacking)
     return replace(made, titles=[title for title in table.titles if title not in found.values()], others=others)
-
-
-def _merged(members: Members, options: ReadOptions, *, labelled: bool) -> Members:
-    """Subgraphs, each name once: those of one name have to have the same nodes, and only their labels may differ."""
-    if not members.named or len(set(members.names)) == len(members):
-        return members
-    first = dict[str, int]()
-    owners = np.array([first.setdefault(name, i) for i, name in enumerate(members.names)])
-    for row in np.flatnonzero(owners != np.arange(len(members))).tolist():
-        before = int(owners[row])
-        if labelled and set(members.nodes[row].tolist()) == set(members.nodes[before].tolist()):
-            continue
-        what = f"the subgraph {excerpt(members.names[row])} again, which is in {members.unit} {members.rows[before]}"
-        what += " with other nodes" if labelled else ""
-        hint = "give each its own name; a table with a row for each node joins the rows of a name"
-        options.refuse(DataError(what, where=members.place(row), hint=hint))
-    kept, codes = np.unique(owners, return_inverse=True)
-    table = Table(members.where, None, numbers_of_rows=np.array(members.rows) - 1)
-    values: dict[str, Any] = {}
-    for role in ("label", "split"):
-        if (column := getattr(members, f"{role}s")) is not None:
-            own = one_each(codes, list(column), role=role, names=members.names, table=table, options=options)
-            values[f"{role}s"] = own
-    options.on_note(f"{members.where}: {len(members) - len(kept):,} rows repeat a subgraph of the same name and nodes")
-    return replace(members.take(kept), **values)
 
 
 def _refuse_empty(sizes: NDArray[Any], place: Callable[[int], str]) -> None:
