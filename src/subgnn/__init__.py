@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from subgnn.inference.search import nearest_vectors
     from subgnn.ragged import Ragged
 
-
 __all__ = [
     "DataError",
     "DataWarning",

@@ -81,16 +81,9 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             drawn = split_subgraphs(subgraphs, method="stratified", fractions=(0.8, 0.1, 0.1), seed=seed)
             splits = np.minimum(np.array(drawn.splits), SPLITS.index("val")).astype(np.int8)
             subgraphs = replace(subgraphs, splits=splits)
-        self.run_ = train(
-            Dataset("subgraphs", graph, subgraphs),
-            recipe=recipe,
-            time=self.time,
-            seed=seed,
-            device=self.device,
-            cache=recipe.is_portfolio,  # whose folds share what is prepared
-            report=False,
-            progress=None if self.verbose else False,
-        )
+        how = {"seed": seed, "time": self.time, "device": self.device, "progress": None if self.verbose else False}
+        share = recipe.is_portfolio  # whose folds share what is prepared
+        self.run_ = train(Dataset("subgraphs", graph, subgraphs), recipe=recipe, cache=share, report=False, **how)
         return self
 
     def transform(self, X: Subgraphs) -> NDArray[np.float32]:

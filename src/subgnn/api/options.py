@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from subgnn.data.formats.format import ReadOptions
     from subgnn.task import TaskName
 
-
 T = TypeVar("T")
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from subgnn.result import Candidate
 
-
 _FEATURES = "uses node features"
 
 

@@ -285,16 +285,9 @@ def train(
     with ExitStack() as temporary, progress_bar(epochs, pretraining, quiet=True, shown=progress) as bar:
         if out is None:
             temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
-        result = train_recipe(
-            dataset,
-            chosen,
-            folder,
-            source=source,
-            keep_data=not source and out is not None,
-            callbacks=bar.callbacks(),
-            report=report and out is not None,
-            **asdict(options),
-        )
+        kept = {"keep_data": not source and out is not None, "report": report and out is not None}
+        told = asdict(options) | {"source": source, "callbacks": bar.callbacks()}
+        result = train_recipe(dataset, chosen, folder, **kept, **told)
         for line in [] if result.threshold is None else threshold_notes(result.threshold):
             warn(line)
         run = load(folder, dataset)

@@ -127,7 +127,6 @@ for _panel, _verbs in _VERBS.items():
         else:
             app.command(_name, short_help=_line, rich_help_panel=_panel)(_verb)
 
-
 for _typer in (app, data, benchmark):
     for _command in _typer.registered_commands:
         # Sentences break where the terminal does, and examples where they are written.

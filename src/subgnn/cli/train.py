@@ -73,16 +73,8 @@ def train_run(
             if line:
                 print_line(line)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
-        result = train(
-            dataset,
-            chosen,
-            out,
-            ranks=ranks,
-            source=str(path.resolve()),
-            keep_data=data.members is not None,
-            callbacks=bar.callbacks(),
-            **asdict(options),
-        )
+        given = asdict(options) | {"source": str(path.resolve()), "keep_data": data.members is not None}
+        result = train(dataset, chosen, out, ranks=ranks, callbacks=bar.callbacks(), **given)
     if not prints:
         return
     unlabelled, predicted = dataset.unlabelled, out / "unlabelled.tsv"

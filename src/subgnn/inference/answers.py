@@ -304,13 +304,7 @@ def write_embeddings(run: Path, files: Files, *, on_progress: OnProgress = ignor
 
 
 def write_embeddings_without_labels(
-    graph: Graph,
-    files: Files,
-    recipe: Recipe,
-    *,
-    seed: int = 0,
-    model: Path | None = None,
-    on_progress: OnProgress = ignore,
+    graph: Graph, files: Files, recipe: Recipe, *, seed: int, model: Path | None, on_progress: OnProgress
 ) -> tuple[int, int]:
     """Fit a model without labels to the subgraphs of the file; write their vectors and, with ``model``, an export."""
     files.output_format(others=[_NPY])

@@ -48,7 +48,6 @@ LOOK_SECONDS = 0.2
 ON_GPU = 2
 """Jobs that share a GPU: one alone leaves it idle between its steps."""
 
-
 # What libraries read when they are loaded; a waiting thread that spins takes a core from its neighbours.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
 ENVIRONMENT |= {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}  # no threads to fork

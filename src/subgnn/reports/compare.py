@@ -98,10 +98,7 @@ def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, over
         "compare.html",
         title=title,
         header=HEADER,
-        rows=[
-            ("./" + quote(Path(page).as_posix()) if page else "", run.cells())
-            for page, run in zip(pages, runs, strict=True)
-        ],
+        rows=[(page and f"./{quote(page)}", run.cells()) for page, run in zip(pages, runs, strict=True)],
         scores=[
             score_chart(name, some, [run for run in runs if run.result.headline == metric])
             for (name, metric), some in groups.items()
@@ -132,7 +129,7 @@ def score_chart(dataset: str, runs: Sequence[ComparedRun], same_metric: Sequence
         key=[
             Key("validation (out of fold for auto)", style=_VAL),
             Key("test", style=_TEST),
-            Key("95 % interval", line="whisker"),
+            Key("95 % interval", "whisker"),
         ],
     )
 

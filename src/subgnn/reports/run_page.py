@@ -134,17 +134,13 @@ def epoch_chart(
     finite = [v for found in values.values() for v in found if math.isfinite(v)]
     # Logarithmic if a few epochs would press all others to the bottom.
     log = bool(finite) and min(finite) > 0 and max(finite) > 30 * median(finite)
+    height = (min(finite) / 1.1, max(finite) * 1.1) if log else padded_range(finite, zero=True)
+    y_label = words[0].split()[-1] if len(words) > 1 else words[0]
     ends = ", ".join(f"{lines[name][0]} from {v[0]:.3g} to {v[-1]:.3g}" for name, v in values.items())
     return Chart(
         title + (" (log scale)" if log else ""),
         f"Line chart over {len(records)} epochs: {ends}; epoch {selected} was selected.",
-        number_axes(
-            (0, max(epochs[-1], 1)),
-            (min(finite) / 1.1, max(finite) * 1.1) if log else padded_range(finite, zero=True),
-            "epoch",
-            words[0].split()[-1] if len(words) > 1 else words[0],
-            log=log,
-        ),
+        number_axes((0, max(epochs[-1], 1)), height, "epoch", y_label, log=log),
         rules=[(selected, "chosen")],
         lines=[Line(epochs, values[name], kind) for name, (_, kind) in lines.items()],
         columns=[

@@ -71,17 +71,9 @@ def leaderboard_values(result: RunResult, *, word: str) -> dict[str, Any]:
     rows, curve = result.leaderboard, result.learning_curve
     scored = [row for row in rows if row.score is not None]
     tested = any(row.test is not None for row in scored)
-    answer = Candidate(
-        name="final answer",
-        recipe="",
-        score=result.rules.get(result.chosen),
-        low=None,
-        high=None,
-        seconds=sum(row.seconds for row in rows),
-        weight=1.0,
-        note="",
-        test=result.test.get(result.metric),
-    )
+    about: dict[str, Any] = {"name": "final answer", "recipe": "", "low": None, "high": None, "weight": 1.0, "note": ""}
+    score, test_score = result.rules.get(result.chosen), result.test.get(result.metric)
+    answer = Candidate(**about, score=score, seconds=sum(row.seconds for row in rows), test=test_score)
     top = max((row.score for row in scored if row.score is not None), default=0.0)
     widths = [2 * (row.high - row.low) for row in scored[:1] if row.low is not None and row.high is not None]
     lowest = top - max([_WINDOW, *widths])

@@ -110,7 +110,6 @@ def invalid(found: Any) -> Refusal:
 health = APIRouter(tags=["server"])
 router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_RESPONSES, route_class=BodyRoute)
 
-
 OpenRuns = Callable[[], dict[str, ServedRun]]
 
 

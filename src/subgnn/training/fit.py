@@ -154,20 +154,10 @@ def fit(
         if len(rows := dataset.subgraphs.indices(split))
     }
     started_from = "" if vectors is None else vectors_hash(vectors)
-    return FitResult(
-        recipe=chosen.recipe,
-        checkpoint=replace(chosen.checkpoint, spec=replace(chosen.checkpoint.spec, vectors_hash=started_from)),
-        progress=progress,
-        seconds=Seconds(
-            pretrain=pretrained_at - begin,
-            prepare=prepared_at - pretrained_at,
-            train=ended - prepared_at,
-            epoch_median=median(progress.seconds or [ended - prepared_at]),
-        ),
-        vectors=vectors,
-        selection=selection,
-        outputs=judged,
-    )
+    checkpoint = replace(chosen.checkpoint, spec=replace(chosen.checkpoint.spec, vectors_hash=started_from))
+    times = {"pretrain": pretrained_at - begin, "prepare": prepared_at - pretrained_at, "train": ended - prepared_at}
+    seconds = Seconds(**times, epoch_median=median(progress.seconds or [ended - prepared_at]))
+    return FitResult(chosen.recipe, checkpoint, progress, seconds, vectors, selection=selection, outputs=judged)
 
 
 def _fit_all(candidates: Sequence[Candidate], examples: Examples, fabric: Fabric, hooks: FitHooks) -> list[Progress]:

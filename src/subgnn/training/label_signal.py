@@ -51,12 +51,8 @@ Signal = Literal["identity", "shape", "surroundings", "beyond", "unplaced", "und
 LEVEL, MARGIN = 0.05, 0.02
 _VIEWS: dict[View, Signal] = {"nodes": "identity", "shape": "shape"}
 _VIEWS |= {"surroundings": "surroundings", "everything": "beyond"}
-_SIMPLER: dict[View, tuple[View, ...]] = {
-    "nodes": ("shape",),
-    "shape": (),
-    "surroundings": ("nodes", "shape"),
-    "everything": ("nodes", "shape", "surroundings"),
-}
+_SIMPLER: dict[View, tuple[View, ...]] = {"nodes": ("shape",), "shape": (), "surroundings": ("nodes", "shape")}
+_SIMPLER |= {"everything": ("nodes", "shape", "surroundings")}
 _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
     "identity": ("which nodes a subgraph has", "which nodes it has"),
     "shape": ("the shape of a subgraph", "its shape"),

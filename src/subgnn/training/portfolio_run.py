@@ -136,16 +136,9 @@ class _Training:
         aim = self.options.recipe.training.threshold
         if aim == NONE:
             return answer
-        decision = Decision.choose(
-            aim,
-            task_of(subgraphs.task).scores(answer.calibrated()),
-            targets,
-            task=subgraphs.task,
-            classes=subgraphs.classes,
-            positive=task_of(subgraphs.task).positive(targets),
-            chosen_on="out-of-fold",
-        )
-        return replace(answer, decision=decision)
+        task, about = task_of(subgraphs.task), {"task": subgraphs.task, "classes": subgraphs.classes}
+        how: dict[str, Any] = {**about, "positive": task.positive(targets), "chosen_on": "out-of-fold"}
+        return replace(answer, decision=Decision.choose(aim, task.scores(answer.calibrated()), targets, **how))
 
     def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]], LearningCurve | None]:
         """Fit the members to all subgraphs, as far as there is time, and to parts of them for a learning curve."""
@@ -225,12 +218,8 @@ class _Training:
         subgraphs = replace(given.subgraphs, splits=pool.whole())
         spec = ModelSpec.for_recipe(self.options.recipe, given.graph, subgraphs, seed=self.options.seed)
         scores = task_of(subgraphs.task).scores(answer.calibrated())
-        spec = replace(
-            spec,
-            decision=answer.decision,
-            held_out=HeldOutScores.of(scores, np.asarray(pool.subgraphs.targets), subgraphs.task),
-            novelty=novelty,
-        )
+        held_out = HeldOutScores.of(scores, np.asarray(pool.subgraphs.targets), subgraphs.task)
+        spec = replace(spec, decision=answer.decision, held_out=held_out, novelty=novelty)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in members})
 
     def result(
@@ -287,16 +276,10 @@ class _Training:
         """What the out-of-fold predictions say of the labels."""
         if all(row.recipe.method == CONSTANT for row in self.search.finished):
             return Verdict((), ("There was no time to try a model, so nothing is known about the labels.",))
-        models = [trainable_model_of(row.recipe) for row in self.search.finished]
-        judged = [
-            JudgedModel(
-                row.name,
-                model.sees(row.recipe),
-                simple=model.is_fitted_in_one_go,
-                method=row.recipe.method,
-                uses=model.uses(row.recipe),
-            )
-            for row, model in zip(self.search.finished, models, strict=True)
-        ]
+        judged = []
+        for row in self.search.finished:
+            model, method = trainable_model_of(row.recipe), row.recipe.method
+            sees, uses = model.sees(row.recipe), model.uses(row.recipe)
+            judged.append(JudgedModel(row.name, sees, simple=model.is_fitted_in_one_go, method=method, uses=uses))
         untried = [row.name for row in self.search.entries if row.predictions is None and row.late]
         return signal_of(judged, self.search.given(), untried)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,22 +103,11 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
 
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> TrainedRun | None:
     """Train in this process, into a folder that belongs to the run; every rank calls this, the first gets the run."""
-    out, recorder = options.out, Recorder(options, fabric)
-    found = fit(
-        options.recipe,
-        dataset,
-        seed=options.seed,
-        device=options.device,
-        cache=options.cache,
-        hooks=FitHooks(
-            options.callbacks.on_pretrain,
-            options.callbacks.on_prepare,
-            recorder.after_epoch,
-            preparing=lambda: in_turn(fabric, ranks),
-            fitting=recorder.fitting,
-        ),
-        fabric=fabric,
-    )
+    out, recorder, told = options.out, Recorder(options, fabric), options.callbacks
+    contexts: dict[str, Any] = {"preparing": partial(in_turn, fabric, ranks), "fitting": recorder.fitting}
+    hooks = FitHooks(told.on_pretrain, told.on_prepare, recorder.after_epoch, **contexts)
+    how: dict[str, Any] = {"seed": options.seed, "device": options.device, "cache": options.cache}
+    found = fit(options.recipe, dataset, **how, hooks=hooks, fabric=fabric)
     if not fabric.is_global_zero:
         return None
     found = replace(found, checkpoint=_completed(found, dataset, options))
@@ -179,15 +169,9 @@ def _completed(found: FitResult, dataset: Dataset, options: RunOptions) -> Check
     task, targets, decision = task_of(spec.task), np.asarray(subgraphs.targets), spec.decision
     train, truth = subgraphs.indices("train"), targets[subgraphs.indices("val")]
     if (aim := options.recipe.training.threshold) != NONE:
-        decision = Decision.choose(
-            aim,
-            task.probabilities(torch.from_numpy(outputs)).numpy(),
-            truth,
-            task=spec.task,
-            classes=spec.classes,
-            positive=task.positive(targets[train]),
-            chosen_on="validation",
-        )
+        how: dict[str, Any] = {"task": spec.task, "classes": spec.classes, "positive": task.positive(targets[train])}
+        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
+        decision = Decision.choose(aim, probabilities, truth, **how, chosen_on="validation")
     held_out = HeldOutScores.of(task.scores(outputs, spec.standards.get("target"))[None], truth, spec.task)
     novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(train), options.seed)
     return replace(found.checkpoint, spec=replace(spec, decision=decision, held_out=held_out, novelty=novelty))
@@ -246,7 +230,14 @@ class Recorder:
         """Write the record, and save the state if it is time, or the run is interrupted."""
         fabric, interrupt = self._fabric, self._interrupt
         if fabric.is_global_zero:
-            self.append(record)
+            line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
+            try:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(line)
+            except OSError as error:
+                what = f"cannot be written ({error.strerror or error})"
+                raise DataError(what, where=str(path), hint="make room there, then continue with --resume") from error
+            self._text += line
         due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
         try:
             self._options.callbacks.on_epoch(record)
@@ -261,16 +252,6 @@ class Recorder:
             self._saved_at = time.monotonic()
         if stop:
             raise KeyboardInterrupt
-
-    def append(self, record: Record) -> None:
-        line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
-        try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(line)
-        except OSError as error:
-            what = f"cannot be written ({error.strerror or error})"
-            raise DataError(what, where=str(path), hint="make room there, then continue with --resume") from error
-        self._text += line
 
 
 def load_progress(path: Path) -> dict[str, Any]:

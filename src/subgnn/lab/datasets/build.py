@@ -53,6 +53,7 @@ def build(
         if read := draft.files.get(key) or ((files[key],) if key in files else ()):
             digests = {path.name: file_digest(path) if path.is_file() else "a folder" for path in read}
             sources.append({**source, "version": draft.versions.get(key) or "version not stated", "files": digests})
+    counts = {"nodes": graph.num_nodes, "edges": graph.num_edges, "subgraphs": len(subgraphs)}
     card = {
         "name": name,
         "source": "; ".join(f"{one['what']}, {one['version']} ({one['published']})" for one in sources),
@@ -62,13 +63,7 @@ def build(
         "seed": seed,
         "settings": asdict(settings),
         "sources": sources,
-        "counts": {
-            "nodes": graph.num_nodes,
-            "edges": graph.num_edges,
-            "subgraphs": len(subgraphs),
-            "labels": subgraphs.label_counts(),
-            "splits": splits,
-        },
+        "counts": {**counts, "labels": subgraphs.label_counts(), "splits": splits},
         "dropped": dict(draft.dropped),
     }
     return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card), draft.titles

@@ -30,7 +30,6 @@ _MAX_TOTAL = 4 * 2**30
 _OPENERS = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}
 ARCHIVES = "a folder, .tar.gz, .tar.xz or .zip of JSON files is accepted"
 
-
 SOURCES = read_toml(Path(__file__).with_name("sources.toml"), "table of sources")
 
 

@@ -267,7 +267,6 @@ _NEUROLOGICAL = {
     "Ataxia": "183518",
 }
 
-
 _SUBTYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")  # forms of their parents
 _MAPPINGS = ("E", "BTNT")  # how an OMIM entry relates to the Orphanet entries whose labels it takes
 
@@ -370,14 +369,9 @@ def build_rare_diseases(
         groups=groups,
         task="multi-label" if multi_label else None,
     )
-    return builder.Draft(
-        graph.graph,
-        subgraphs,
-        {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
-        titles=[d.name for d in diseases],
-        versions={"hpo": release.ontology.version, "orphapacket": orphanet.version},
-        files={"hpo": release.files},
-    )
+    dropped = {f"annotations ({k})": v for k, v in release.dropped.items()} | dropped
+    titles, versions = [d.name for d in diseases], {"hpo": release.ontology.version, "orphapacket": orphanet.version}
+    return builder.Draft(graph.graph, subgraphs, dropped, titles, versions, files={"hpo": release.files})
 
 
 def labelled_group_split(
