@@ -54,8 +54,7 @@ def convert(
         on_progress("writing the bundle", 1, 1)
         return read_bundle(destination, check="never")
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
-    write = write_bundle if as_bundle else write_folder
-    write(dataset, destination, overwrite=overwrite)
+    (write_bundle if as_bundle else write_folder)(dataset, destination, overwrite=overwrite)
     if croissant:
         write_croissant(dataset, destination)
     return dataset

@@ -75,11 +75,29 @@ class EdgeStore:
             fits = int(np.searchsorted(ends, ends[cuts[-1]] + most, "right")) - 1
             cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + widest, num_cells))
         of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.min_scalar_type(len(cuts))), np.diff(cuts))
-        self._distribute(ends[cuts], of_cell, both=not directed)
+        fill, done, kept = ends[cuts[:-1]], 0, self.num_edges - self._loops
+        most = min(max(1, self.memory // 4 // _BYTES_PER_EDGE), 2**20)
+        with self._open("edges", "rb") as edges, self._open("buckets", "wb") as file:
+            while len(read := np.fromfile(edges, np.uint32, most * max(2, self._width))):
+                self.on_progress("distributing edges", done, kept)
+                records = read.reshape(-1, self._width)
+                done += len(records)
+                if not directed:
+                    turned = records.copy()
+                    turned[:, 0], turned[:, 1] = records[:, 1], records[:, 0] | FLIPPED
+                    records = np.stack([records, turned], axis=1).reshape(-1, self._width)
+                buckets = of_cell[records[:, 0] >> CELL_BITS]
+                sorted_records = records[np.argsort(buckets, kind="stable")]
+                bounds = np.append(0, np.cumsum(np.bincount(buckets, minlength=len(fill))))
+                for bucket in np.flatnonzero(np.diff(bounds)):
+                    piece = sorted_records[bounds[bucket] : bounds[bucket + 1]]
+                    file.seek(int(fill[bucket]) * 4 * self._width)
+                    file.write(piece.data)
+                    fill[bucket] += len(piece)
+        self.on_progress("distributing edges", done, kept)
         (self.folder / "edges").unlink()
         entries, mirrored, others = self._write_rows(np.minimum(np.array(cuts, np.int64) * CELL, num_nodes), ends[cuts])
         (self.folder / "buckets").unlink()
-        kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
         if self._loops or repeats:
             warn(dropped_line(self._loops, repeats))
@@ -89,29 +107,6 @@ class EdgeStore:
         rows = self._map("offsets", np.int64), self._map("neighbors", np.int32)
         weights = self._map("weights", np.float32) if self._width == 3 else None
         return Graph(*rows, weights, names=names, directed=directed, dropped=Dropped(self._loops, repeats))
-
-    def _distribute(self, places: NDArray[np.int64], of_cell: NDArray[Any], *, both: bool) -> None:
-        """Write the records of each bucket to its place; of an undirected edge, one for ``both`` of its ends."""
-        fill, done, total = places[:-1].copy(), 0, self.num_edges - self._loops
-        most = min(max(1, self.memory // 4 // _BYTES_PER_EDGE), 2**20)
-        with self._open("edges", "rb") as edges, self._open("buckets", "wb") as file:
-            while len(read := np.fromfile(edges, np.uint32, most * max(2, self._width))):
-                records = read.reshape(-1, self._width)
-                self.on_progress("distributing edges", done, total)
-                done += len(records)
-                if both:
-                    turned = records.copy()
-                    turned[:, 0], turned[:, 1] = records[:, 1], records[:, 0] | FLIPPED
-                    records = np.stack([records, turned], axis=1).reshape(-1, self._width)
-                buckets = of_cell[records[:, 0] >> CELL_BITS]
-                sorted_records = records[np.argsort(buckets, kind="stable")]
-                ends = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=len(fill)))])
-                for bucket in np.flatnonzero(np.diff(ends)):
-                    piece, place = sorted_records[ends[bucket] : ends[bucket + 1]], int(fill[bucket]) * 4 * self._width
-                    file.seek(place)
-                    file.write(piece.data)
-                    fill[bucket] += len(piece)
-        self.on_progress("distributing edges", done, total)
 
     def _write_rows(self, rows: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[int, int, list[Any]]:
         """Sort the buckets, which begin at given rows; their records begin at ``places``.

@@ -79,12 +79,24 @@ def lay_out(
     ends_outside = (places >= len(inside)).sum(axis=1)
     order = np.lexsort((b[kept], a[kept], ends_outside))
     edges, ends_outside = places[order], ends_outside[order]
+    middle, towards = stress_layout(len(inside), edges[ends_outside == 0]), np.zeros((len(chosen), 2))
+    crossing = np.sort(edges[ends_outside == 1], axis=1)
+    crossing = crossing[crossing[:, 1] < len(inside) + len(chosen)]
+    np.add.at(towards, crossing[:, 1] - len(inside), middle[crossing[:, 0]])
+    # Border nodes are evenly spaced in the order of the wanted directions, and turned as a whole to be near these.
+    wanted = np.arctan2(towards[:, 1], towards[:, 0])
+    order, angle = np.argsort(wanted, kind="stable"), np.empty(len(chosen))
+    even = 2 * np.pi * np.arange(len(chosen)) / max(1, len(chosen))
+    angle[order] = even + np.angle(np.exp(1j * (wanted[order] - even)).sum())
+    ring = RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    even = 2 * np.pi * np.arange(len(far)) / max(1, len(far))
+    beyond = (2 * RING - 1) * np.stack([np.cos(even), np.sin(even)], axis=1)
     return Layout(
         nodes=drawn,
         roles=tuple(roles.tolist()),
         components=np.array([component_of.get(v, -1) for v in drawn.tolist()], np.int64),
         links=np.array([links_of.get(v, 0) for v in drawn.tolist()], np.int64),
-        positions=_positions(edges, ends_outside, len(inside), len(chosen), len(far)),
+        positions=np.concatenate([middle, ring, beyond]),
         edges=edges[:MAX_EDGES],
         ends_outside=ends_outside[:MAX_EDGES],
         size=len(nodes),
@@ -100,24 +112,6 @@ def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], 
     around, links = np.unique(np.concatenate([np.empty(0, np.int64), *rows]), return_counts=True)
     outside = ~np.isin(around, nodes)
     return around[outside], links[outside]
-
-
-def _positions(
-    edges: NDArray[np.int64], ends_outside: NDArray[np.int64], inside: int, border: int, far: int
-) -> NDArray[np.float64]:
-    middle = stress_layout(inside, edges[ends_outside == 0])
-    towards = np.zeros((border, 2))
-    crossing = np.sort(edges[ends_outside == 1], axis=1)
-    crossing = crossing[crossing[:, 1] < inside + border]
-    np.add.at(towards, crossing[:, 1] - inside, middle[crossing[:, 0]])
-    # Border nodes are evenly spaced in the order of the wanted directions, and turned as a whole to be near these.
-    wanted = np.arctan2(towards[:, 1], towards[:, 0])
-    order, angle = np.argsort(wanted, kind="stable"), np.empty(border)
-    even = 2 * np.pi * np.arange(border) / max(1, border)
-    angle[order] = even + np.angle(np.exp(1j * (wanted[order] - even)).sum())
-    ring = RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    even = 2 * np.pi * np.arange(far) / max(1, far)
-    return np.concatenate([middle, ring, (2 * RING - 1) * np.stack([np.cos(even), np.sin(even)], axis=1)])
 
 
 def stress_layout(n: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:

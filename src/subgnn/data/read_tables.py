@@ -2,7 +2,6 @@
 
 import difflib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -114,10 +113,17 @@ def read_subgraphs(
         kept = np.setdiff1d(kept, lacking)
     members, nodes = members.take(kept), nodes.take(kept)
     try:
-        task, targets, classes = _labels(members, options)
+        form, texts = options.labels or LabelFormat(), members.labels
+        if texts is None and members.titles:
+            raise missing(members.where, members.titles, ["label"])
+        if texts is None or all(map(options.no_label, texts)):
+            hint = "a column of labels is needed, or a table of them, --labels TABLE"
+            raise DataError("the subgraphs have no labels", where=members.where, hint=hint)
+        joins = form.joins if form.stated_task and all(isinstance(text, str) for text in texts) else None
+        encoded = encode_labels(texts, form.stated_task, members.place, separator=joins, keep_na=options.keep_na)
         splits = _splits(members, options, whole=draw_split)
-        labelled = {"task": task, "targets": targets, "classes": classes, "splits": splits}
-        subgraphs = replace(_subgraph_set(members, nodes), **labelled)
+        labelled: dict[str, Any] = dict(zip(("task", "targets", "classes"), encoded, strict=True))
+        subgraphs = replace(_subgraph_set(members, nodes), **labelled, splits=splits)
         if draw_split:
             single_classes(subgraphs)
         if drawn := draw_split and subgraphs.splits is None:
@@ -140,19 +146,6 @@ def _subgraph_set(members: Members, nodes: Ragged) -> SubgraphSet:
     names = Strings.of(members.names) if members.named else None
     columns = {title: values for title, values in members.others.items() if title in members.titles}
     return SubgraphSet(nodes, names=names, times=members.times, columns=columns)
-
-
-def _labels(members: Members, options: ReadOptions) -> Any:
-    form = options.labels or LabelFormat()
-    labels: Sequence[Any] | None = members.labels
-    if labels is None and members.titles:
-        raise missing(members.where, members.titles, ["label"])
-    if labels is None or all(map(options.no_label, labels)):
-        hint = "a column of labels is needed, or a table of them, --labels TABLE"
-        raise DataError("the subgraphs have no labels", where=members.where, hint=hint)
-    task = form.stated_task
-    separator = form.joins if task and all(isinstance(label, str) for label in labels) else None
-    return encode_labels(labels, task, members.place, separator=separator, keep_na=options.keep_na)
 
 
 def _splits(members: Members, options: ReadOptions, *, whole: bool = True) -> Any:

@@ -102,8 +102,7 @@ class GINSampler:
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
         """For every entry: degree / sample size / degree^damping."""
         taken = np.diff(offsets)
-        degrees = np.maximum(self.degrees[rows], 1)
-        weights = degrees ** (1 - _DAMPING) / np.maximum(taken, 1)
+        weights = np.maximum(self.degrees[rows], 1) ** (1 - _DAMPING) / np.maximum(taken, 1)
         return np.repeat(weights.astype(np.float32), taken)
 
 

@@ -158,5 +158,4 @@ def num_chunks(items: int) -> int:
 
 def even_bounds(items: int, pieces: int | None = None) -> Array:
     """Where pieces of nearly equal length begin and end, by default :func:`num_chunks` of them."""
-    pieces = num_chunks(items) if pieces is None else pieces
-    return frozen(np.linspace(0, items, pieces + 1).round(), np.int64)
+    return frozen(np.linspace(0, items, 1 + (pieces or num_chunks(items))).round(), np.int64)

@@ -66,23 +66,6 @@ def explore(graph: Csr, members: Array, hops: int, mark: Array, stamp: int, queu
     return end
 
 
-@compiled
-def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: int) -> Array:
-    """The explored nodes that are not members, in rising order: a few are sorted, many swept up from the marks."""
-    size = end - len(members)
-    if size * 48 < len(mark):
-        return np.sort(queue[len(members) : end])
-    border = np.empty(size, np.int32)
-    found, member = 0, 0
-    for v in range(len(mark)):
-        if member < len(members) and members[member] == v:
-            member += 1
-        elif mark[v] == stamp:
-            border[found] = v
-            found += 1
-    return border
-
-
 @compiled_parallel
 def _borders(
     begin: int, end: int, graph: Csr, components: Sets, hops: int, keys: Array, starts: Array, out: Triple
@@ -98,7 +81,18 @@ def _borders(
         sizes[c] = last - len(members)
         if sizes[c] == 0 or (len(borders) == 0 and drawn.shape[1] == 0):
             continue
-        border = _sorted_border(members, mark, c + 1, queue, last)
+        # The border in rising order: a few nodes are sorted, many swept up from the marks.
+        border = np.empty(sizes[c], np.int32)
+        if sizes[c] * 48 < n:
+            border = np.sort(queue[len(members) : last])
+        else:
+            found, member = 0, 0
+            for v in range(n):
+                if member < len(members) and members[member] == v:
+                    member += 1
+                elif mark[v] == c + 1:
+                    border[found] = v
+                    found += 1
         for i in range(len(border) if len(borders) > 0 else 0):
             borders[starts[c] + i] = border[i]
         # Draws are ranks in the sorted border, so they do not depend on how it was explored.
@@ -111,11 +105,9 @@ def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: i
     """The border of every component, sorted."""
     graph, family, count = csr(offsets, neighbors), sets(components), len(components)
     sizes, keys, drawn = np.zeros(count, np.int64), item_keys(0, count), np.empty((count, 0), np.int32)
-    out = sizes, np.empty(0, np.int32), drawn
-    _borders(count, graph, family, hops, keys, frozen(sizes, np.int64), out)
+    _borders(count, graph, family, hops, keys, frozen(sizes, np.int64), (sizes, np.empty(0, np.int32), drawn))
     borders = Ragged.from_lengths(np.empty(int(sizes.sum()), np.int32), sizes)
-    out = sizes, borders.values, drawn
-    _borders(count, graph, family, hops, keys, frozen(borders.offsets, np.int64), out)
+    _borders(count, graph, family, hops, keys, frozen(borders.offsets, np.int64), (sizes, borders.values, drawn))
     return borders
 
 

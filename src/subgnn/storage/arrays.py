@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
         hint = f"was it copied whole? {kind.again}"
         raise Damaged(f"the {kind.noun} ends within its header", where=where, hint=hint)
     try:
-        header = cast("dict[str, Any]", json.loads(data[8 : 8 + length].tobytes().decode()))
+        header: dict[str, Any] = json.loads(data[8 : 8 + length].tobytes().decode())
         metadata = header["__metadata__"]
         if metadata["format"] != kind.name:
             raise foreign

@@ -134,8 +134,7 @@ def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
     if all(_plain(title) in (role, _ROLES[role]["noun"]) for role, title in found.items()):
         return ""
-    parts = (f"{_ROLES[role]['noun']} from '{title}'" for role, title in found.items())
-    return f"{table.where}: {', '.join(parts)}"
+    return f"{table.where}: " + ", ".join(f"{_ROLES[role]['noun']} from '{title}'" for role, title in found.items())
 
 
 @dataclass(frozen=True, slots=True)

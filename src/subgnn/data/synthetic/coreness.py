@@ -173,26 +173,6 @@ def draw_core_graph(
     return _draw(csr(*graph.csr), frozen(nodes, np.int32), retention, sums, graphs.stream_word(rng))
 
 
-def _separate(
-    graph: Graph, blocks: list[Array], drawn: list[CoreGraph], settings: CorenessSettings, seed: int
-) -> list[CoreGraph]:
-    """Draw graphs again until no two classes share a mean core number."""
-    rng, size = stream(seed, "synthetic/coreness/separation"), settings.subgraph_size
-    sums = np.array([total for _, _, total in drawn])
-    order = np.argsort(sums, kind="stable")
-    bounds = np.cumsum(graphs.class_sizes(len(sums), settings.bins)).tolist()
-    out = list(drawn)
-    for cut, end in pairwise(bounds):
-        below, highest = int(sums[order[cut - 1]]), int(sums[order[end - 1]])
-        for i in order[cut:end][sums[order[cut:end]] == below].tolist():
-            wanted = (below + 1, highest if end < len(sums) else size * (size - 1))
-            out[i] = draw_core_graph(graph, blocks[i], retention=_RETENTION, sums=wanted, rng=rng)
-            if not len(out[i][0]):
-                what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
-                raise DataError(what, where="core number", hint="use fewer bins or larger subgraphs")
-    return out
-
-
 def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
     """Draw a CORENESS graph and its subgraphs."""
     num_edges = _PAPER_BASE_EDGES if settings.num_nodes == _PAPER_NODES else None
@@ -218,7 +198,17 @@ def make_coreness(settings: CorenessSettings, seed: int) -> graphs.Draft:
         raise DataError(what, where="num_subgraphs", hint="ask for fewer subgraphs, or use more nodes")
     order = rng.permutation(len(found)).tolist()
     blocks, drawn = [found[i][0] for i in order], [found[i][1] for i in order]
-    drawn = _separate(base, blocks, drawn, settings, seed)
+    # Graphs are drawn again until no two classes share a mean core number.
+    rng, totals = stream(seed, "synthetic/coreness/separation"), np.array([total for _, _, total in drawn])
+    rising = np.argsort(totals, kind="stable")
+    for cut, end in pairwise(np.cumsum(graphs.class_sizes(len(totals), settings.bins)).tolist()):
+        below, highest = int(totals[rising[cut - 1]]), int(totals[rising[end - 1]])
+        for i in rising[cut:end][totals[rising[cut:end]] == below].tolist():
+            wanted = (below + 1, highest if end < len(totals) else size * (size - 1))
+            drawn[i] = draw_core_graph(base, blocks[i], retention=_RETENTION, sums=wanted, rng=rng)
+            if not len(drawn[i][0]):
+                what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
+                raise DataError(what, where="core number", hint="use fewer bins or larger subgraphs")
     small = graphs.end_to_end((size, tails, heads) for tails, heads, _ in drawn)
     graph = graphs.plant(base, small, np.concatenate(blocks))
     subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
