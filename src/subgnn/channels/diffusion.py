@@ -87,7 +87,7 @@ class Walks:
             scale, measure = np.where(loops, 1 / (1 - damping), 1.0), np.ones(len(loops), np.float32)
         most = 2 + int(2 * np.log(TOLERANCE) / np.log(max(rate, 1e-3)))  # twice as many as the rate asks for
         equations = np.where(loops, 1, 1 - damping), scale, measure
-        return relax(*graph.csr, weights, equations, start, omega=omega, tolerance=TOLERANCE * (1 - rate), most=most)
+        return relax(graph.csr, weights, equations, start, omega=omega, tolerance=TOLERANCE * (1 - rate), most=most)
 
 
 def magnitudes(graph: Graph) -> NDArray[np.float32]:
@@ -163,14 +163,9 @@ def diffuse_nearby(
     scale = walks.volume if chance is None else 1.0
     nodes, ratios, lengths = [np.empty(0, np.int32)], [np.empty(0, np.float32)], np.zeros(len(sets), np.int64)
     for part in pieces(len(sets), step=step, most=limit, what="diffusion", on_progress=on_progress):
+        some, walk = sets.take(np.arange(part.start, part.stop)), (walks.loop, float(damping), epsilon)
         found, values, counts = push(
-            *walks.graph.csr,
-            walks.weights,
-            walks.degrees,
-            sets.take(np.arange(part.start, part.stop)),
-            walk=(walks.loop, float(damping), epsilon),
-            most=most,
-            chance=chance,
+            walks.graph.csr, walks.weights, walks.degrees, some, walk=walk, most=most, chance=chance
         )
         # Copied, so that the larger arrays of this part can be freed.
         there = np.arange(most) < counts[:, None]

@@ -39,7 +39,8 @@ PRETRAINED = ("gin", "graphsaint")
 UNTRAINED = "gin-untrained"
 RUN_FILE = "embeddings.safetensors"
 """The copy of a table in the folder of a run; copies of further tables have a number (:func:`run_file`)."""
-Tables = dict[str, NDArray[np.float32]]
+Vectors = NDArray[np.float32]
+Tables = dict[str, Vectors]
 """Tables of node embeddings (N, dim), by their hash."""
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 _COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
@@ -55,13 +56,8 @@ def run_file(i: int) -> str:
 
 
 def node_vectors(
-    settings: EmbeddingSettings,
-    nodes: NDArray[np.int32],
-    *,
-    num_nodes: int,
-    seed: int,
-    table: NDArray[np.float32] | None = None,
-) -> NDArray[np.float32]:
+    settings: EmbeddingSettings, nodes: NDArray[np.int32], *, num_nodes: int, seed: int, table: Vectors | None = None
+) -> Vectors:
     """Embeddings (n, dim) of nodes: rows of ``table``, or random ones, a function of the seed and the node."""
     if settings.source == "random":
         return normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim) * np.float32(settings.scale)
@@ -76,9 +72,9 @@ def moved_vectors(
     match: NodeMatch,
     *,
     seed: int,
-    table: NDArray[np.float32] | None,
-    known: tuple[NDArray[Any], NDArray[np.float32]] | None = None,
-) -> NDArray[np.float32]:
+    table: Vectors | None,
+    known: tuple[NDArray[Any], Vectors] | None = None,
+) -> Vectors:
     """Embeddings of all nodes of another graph, by the table and the known, learned ones of the graph before."""
     size = 8 * max(match.num_old, match.graph.num_nodes) * settings.dim
     if size > share(0.5):
@@ -105,7 +101,7 @@ def check_source(recipe: Recipe) -> None:
 
 def source_vectors(
     recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
-) -> NDArray[np.float32] | None:
+) -> Vectors | None:
     """The table of node embeddings (N, dim) of a recipe, pretrained ones scaled; None if they are random."""
     settings = recipe.embeddings
     if settings.source == "random":
@@ -126,7 +122,7 @@ def source_vectors(
     return vectors
 
 
-def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[np.float32]:
+def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> Vectors:
     r"""A GIN of two layers at its initial weights: the "GIN embeddings" (N, dim) of the paper's authors.
 
     .. math:: X = (I + A)\, \mathrm{relu}\big((I + A) W_1 + b_1\big) W_2 + b_2
@@ -149,7 +145,7 @@ def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[
     return vectors + draws.uniform(-second, second, dim).astype(np.float32)
 
 
-def save_run_vectors(tables: Iterable[NDArray[np.float32]], graph: Graph, run: Path) -> None:
+def save_run_vectors(tables: Iterable[Vectors], graph: Graph, run: Path) -> None:
     """Copy tables, each once, into a run's folder."""
     for i, table in enumerate({vectors_hash(table): table for table in tables}.values()):
         write_vectors(run / run_file(i), table, {}, graph_hash=graph.content_hash, overwrite=True)
@@ -190,27 +186,27 @@ def require_features(graph: Graph) -> None:
         raise DataError("the graph has no node features", where="embeddings.features", hint=hint)
 
 
-def vectors_hash(vectors: NDArray[np.float32]) -> str:
+def vectors_hash(vectors: Vectors) -> str:
     """SHA-256 of the shape and the numbers."""
     digest = hashlib.sha256(str(vectors.shape).encode())
     digest.update(np.ascontiguousarray(vectors, np.float32).data)
     return digest.hexdigest()
 
 
-def encode_vectors(vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str) -> Parts:
+def encode_vectors(vectors: Vectors, about: dict[str, Any], *, graph_hash: str) -> Parts:
     """The parts of a .safetensors file of embeddings; ``about`` says how they were computed, in plain values."""
     metadata = {"graph_hash": graph_hash, "about": json.dumps(about)}
     return encode_arrays({"vectors": vectors.astype("<f4", copy=False)}, _STORED, metadata=metadata)
 
 
 def write_vectors(
-    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
+    path: Path, vectors: Vectors, about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
 ) -> None:
     """Write embeddings as .safetensors, atomically."""
     write_parts(path, encode_vectors(vectors, about, graph_hash=graph_hash), overwrite=overwrite, sync=False)
 
 
-def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
+def read_stored(path: Path) -> tuple[Vectors, dict[str, str]]:
     """The vectors of a .safetensors file that :func:`write_vectors` wrote, and its metadata; verified."""
     file = read_arrays(path, _STORED)
     if not isinstance(file.metadata.get("graph_hash"), str):
@@ -232,7 +228,7 @@ def require_file(path: Path) -> str:
     return suffix
 
 
-def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
+def read_vectors(path: Path, graph: Graph) -> Vectors:
     """The embeddings (N, dim) of all nodes of a graph; refuses a file that does not fit it."""
     suffix = require_file(path)
     if suffix == ".safetensors":
@@ -259,8 +255,8 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     return vectors
 
 
-def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
-    vectors: NDArray[np.float32] | None = None
+def _read_text(path: Path, graph: Graph) -> Vectors:
+    vectors: Vectors | None = None
     seen = np.zeros(graph.num_nodes, np.bool_)
     for number, line in read_lines(path):
         fields = line.split()

@@ -57,16 +57,14 @@ def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) ->
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
 
 
-def other_weights(
-    rows: Triple, tails: Array, heads: Array, weights: Array
-) -> tuple[int, tuple[int, int, float, float]]:
+def other_weights(rows: Triple, tails: Array, heads: Array, given: Array) -> tuple[int, tuple[int, int, float, float]]:
     """How many edges have other weights than their pairs in ``rows``; and of the first, its ends and both weights."""
     offsets, neighbors, values = rows
     matrix = scipy.sparse.csr_array((values, neighbors, offsets), shape=(len(offsets) - 1, 2**31 - 1))
     kept = np.asarray(matrix[tails, heads]) if len(tails) else values[:0]
-    others = np.flatnonzero(kept != weights)
+    others = np.flatnonzero(kept != given)
     first = others[0] if len(others) else 0
-    return len(others), (int(tails[first]), int(heads[first]), float(kept[first]), float(weights[first]))
+    return len(others), (int(tails[first]), int(heads[first]), float(kept[first]), float(given[first]))
 
 
 @compiled

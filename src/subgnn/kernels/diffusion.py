@@ -42,15 +42,7 @@ COLUMNS = 16
 
 
 def relax(
-    offsets: Array,
-    neighbors: Array,
-    weights: Array | None,
-    equations: Triple,
-    start: Array,
-    *,
-    omega: float,
-    tolerance: float,
-    most: int,
+    graph: Csr, weights: Array | None, equations: Triple, start: Array, *, omega: float, tolerance: float, most: int
 ) -> Array:
     """Solve x(v) = own(v) start(v) + scale(v) sum over neighbours u of w(u, v) x(u), from x = own start.
 
@@ -68,7 +60,7 @@ def relax(
     given = None if weights is None else frozen(weights, np.float32)
     how = np.float32(omega), np.float32(tolerance), most
     (_relax_one if start.shape[2] == 1 else _relax_many)(
-        len(start), csr(offsets, neighbors), given, rows, how, frozen(start, np.float32), x
+        len(start), csr(*graph), given, rows, how, frozen(start, np.float32), x
     )
     return x
 
@@ -192,15 +184,7 @@ def _sum_walks(
 
 
 def push(
-    offsets: Array,
-    neighbors: Array,
-    weights: Array | None,
-    degrees: Array,
-    rows: Ragged,
-    *,
-    walk: Walk,
-    most: int,
-    chance: Array | None = None,
+    graph: Csr, weights: Array | None, degrees: Array, rows: Ragged, *, walk: Walk, most: int, chance: Array | None
 ) -> Triple:
     """The nodes of every set with the largest p'(v) / d_v, the largest first; ties are broken by the lower node.
 
@@ -211,7 +195,7 @@ def push(
     out = np.zeros((size, most), np.int32), np.zeros((size, most)), np.zeros(size, np.int64)
     divisors = frozen(np.empty(0) if chance is None else chance, np.float64)
     given = frozen(np.empty(0) if weights is None else weights, np.float32), frozen(degrees, np.float32), divisors
-    _push_all(size, csr(offsets, neighbors), given, sets(rows), walk, out)
+    _push_all(size, csr(*graph), given, sets(rows), walk, out)
     return out
 
 

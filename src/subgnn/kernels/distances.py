@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Pair, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
 from subgnn.kernels.induced import contains, induced_csr, inside_row, lower_bound
 from subgnn.ragged import Ragged
 
@@ -338,9 +338,7 @@ def _share(graph: Csr, a: int, b: int, cap: int) -> int:
 
 
 @compiled
-def _bound(
-    graph: Csr, members: Array, local: Csr, anchor: int, cap: int, out: Hops, scratch: tuple[Array, Array]
-) -> int:
+def _bound(graph: Csr, members: Array, local: Csr, anchor: int, cap: int, out: Hops, scratch: Pair) -> int:
     """Bound the distances of all members to an anchor by rows alone; returns how many may not be exact.
 
     Fills ``out``, the hops and whether they are unsettled. ``local`` is the induced subgraph of the members.

@@ -42,18 +42,7 @@ _ZERO, _ONE, _TWO, _HALF = _F(0), _F(1), _F(2), _F(0.5)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _tile(
-    _: Any,
-    c: Any,
-    c_at: Any,
-    c_row: Any,
-    a: Any,
-    a_at: Any,
-    a_row: Any,
-    a_k: Any,
-    b: Any,
-    b_at: Any,
-    b_row: Any,
-    k: Any,
+    _: Any, c: Any, c_at: Any, c_row: Any, a: Any, a_at: Any, a_row: Any, a_k: Any, b: Any, b_at: Any, b_k: Any, k: Any
 ) -> Any:
     """c[r, j] += sum over k of a[r, k] b[k, j], for _ROWS rows and COLUMNS columns, in registers.
 
@@ -63,7 +52,7 @@ def _tile(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")  # the caller, which would take long to compile if it were repeated
-        c, c_at, c_row, a, a_at, a_row, a_k, b, b_at, b_row, count = arguments
+        c, c_at, c_row, a, a_at, a_row, a_k, b, b_at, b_k, count = arguments
         c, a, b = (
             builder.gep(context.make_array(signature.args[n])(context, builder, array).data, [begin])
             for n, array, begin in ((0, c, c_at), (3, a, a_at), (7, b, b_at))
@@ -77,9 +66,9 @@ def _tile(
         for row, half, total in tile:
             builder.store(builder.load(place(c, row, c_row, half), align=4), total)
         with cgutils.for_range(builder, count) as loop:
-            right = builder.gep(b, [builder.mul(loop.index, b_row)])
+            right = builder.gep(b, [builder.mul(loop.index, b_k)])
             left = builder.gep(a, [builder.mul(loop.index, a_k)])
-            halves = [builder.load(place(right, 0, b_row, half), align=4) for half in range(2)]
+            halves = [builder.load(place(right, 0, b_k, half), align=4) for half in range(2)]
             for row, half, total in tile:
                 if not half:
                     number = builder.load(builder.gep(left, [builder.mul(size(row), a_row)]))
@@ -92,7 +81,7 @@ def _tile(
             builder.store(builder.load(total), place(c, row, c_row, half), align=4)
         return context.get_dummy_value()
 
-    return types.void(c, c_at, c_row, a, a_at, a_row, a_k, b, b_at, b_row, k), generate
+    return types.void(c, c_at, c_row, a, a_at, a_row, a_k, b, b_at, b_k, k), generate
 
 
 @compiled_fused

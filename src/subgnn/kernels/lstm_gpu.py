@@ -214,34 +214,27 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 def forward(
-    projected: Tensor,
-    weights: Tensor,
-    layout: Layout,
-    *,
-    places: Tensor | None,
-    summed: bool,
-    keep: bool,
-    launch: Launch,
+    projected: Tensor, weights: Tensor, layout: Layout, *, rows: Tensor | None, summed: bool, keep: bool, launch: Launch
 ) -> tuple[Tensor, Kept]:
     """States after every step (steps, 2 d), or their sums by patch (patches, 2 d), and what a gradient needs.
 
     Args:
-        projected: W x + b of both directions, at every step or, with ``places``, in the row of each step.
+        projected: W x + b of both directions, at every step or, with ``rows``, in the row of each step.
         weights: of the state, of both directions, as :class:`torch.nn.LSTM` stores them.
         keep: whether a gradient will be computed.
 
     Shapes:
-        projected: (steps, 8 d), or (rows, 8 d). weights: (2, 4 d, d). places: (steps,).
+        projected: (steps, 8 d), or (rows, 8 d). weights: (2, 4 d, d). rows: (steps,).
     """
     d, walks = weights.shape[2], len(layout.lengths)
-    steps = len(projected if places is None else places)
+    steps = len(projected if rows is None else rows)
     before, cells, gates = (projected.new_empty(steps if keep else 0, n * d) for n in (2, 2, 8))
     states = projected.new_empty(walks if summed else steps, 2 * d)
     with torch.cuda.device_of(weights):  # type: ignore[no-untyped-call]
         _forward[triton.cdiv(walks, launch.walks), 2](
-            projected, layout.first if places is None else places, weights, layout.first, layout.lengths, layout.order,
+            projected, layout.first if rows is None else rows, weights, layout.first, layout.lengths, layout.order,
             states, before, cells, gates, walks, d,
-            block=launch.walks, width=_padded(d), picked=places is not None, summed=summed, keep=keep,
+            block=launch.walks, width=_padded(d), picked=rows is not None, summed=summed, keep=keep,
             precision=launch.precision, num_warps=launch.warps,
         )  # fmt: skip
     if summed:

@@ -16,7 +16,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
 from subgnn.data.synthetic.graphs import require
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array, compiled, csr, frozen
+from subgnn.kernels.arrays import Array, Csr, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit, uniform_word
 from subgnn.kernels.induced import contains, core_numbers, induced_graph, peel
 from subgnn.ragged import Ragged
@@ -143,9 +143,7 @@ CoreGraph = tuple[Array, Array, int]
 
 
 @compiled
-def _draw(
-    graph: tuple[Array, Array], nodes: Array, retention: float, sums: tuple[int, int], key: np.uint64
-) -> tuple[Array, Array, int]:
+def _draw(graph: Csr, nodes: Array, retention: float, sums: tuple[int, int], key: np.uint64) -> CoreGraph:
     """Draw graphs until the nodes, with the edges they have already, get a sum of core numbers within ``sums``."""
     (offsets, neighbors), (low, high), size = graph, sums, len(nodes)
     own = np.zeros((size, size), np.bool_)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Pair, Sets, Triple, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains, shapes
 from subgnn.ragged import Ragged
@@ -129,9 +129,7 @@ def _share(owned: Array, begin: Array, u: int, v: int) -> bool:
 
 
 @compiled
-def _find_partner(
-    u: Any, graph: tuple[Array, Array], members: tuple[Array, Array, Array], short: Array, added: set[Any], state: Array
-) -> Any:
+def _find_partner(u: Any, graph: Csr, members: Triple, short: Array, added: set[Any], state: Array) -> Any:
     """A node that an edge from ``u`` can lead to without giving a subgraph more than it lacks; -1 if there is none."""
     (offsets, neighbors), (owned, begin, free) = graph, members
     n = len(offsets) - 1
@@ -147,13 +145,7 @@ def _find_partner(
 
 
 @compiled
-def _draw_border_edges(
-    graph: tuple[Array, Array],
-    subgraphs: tuple[Array, Array],
-    members: tuple[Array, Array, Array],
-    short: Array,
-    key: np.uint64,
-) -> tuple[Array, Array]:
+def _draw_border_edges(graph: Csr, subgraphs: Sets, members: Triple, short: Array, key: np.uint64) -> Pair:
     """Draw edges round by round, one for each subgraph that is short of edges; ``short`` ends at what is missing.
 
     ``members`` is, for each node, the subgraphs it belongs to (values and offsets), and the nodes of no subgraph.

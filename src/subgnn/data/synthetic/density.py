@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import graphs
 from subgnn.data.synthetic.graphs import require
-from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Pair, Sets, compiled, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains, lower_bound, shapes
 from subgnn.ragged import Ragged
@@ -42,7 +42,7 @@ class DensitySettings(graphs.Sizes):
 
 
 @compiled
-def _search_from(graph: tuple[Array, Array], starts: Array, max_depth: int, out: Array, lengths: Array) -> None:
+def _search_from(graph: Csr, starts: Array, max_depth: int, out: Array, lengths: Array) -> None:
     """Fill row s of ``out`` with the nodes that a breadth-first search from ``starts[s]`` reaches first."""
     offsets, neighbors = graph
     seen, depth = np.full(len(offsets) - 1, -1, np.int64), np.empty(out.shape[1], np.int64)
@@ -76,9 +76,7 @@ def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: n
 
 
 @compiled
-def _edit(
-    graph: tuple[Array, Array], subgraphs: tuple[Array, Array], targets: Array, key: np.uint64
-) -> tuple[Array, Array]:
+def _edit(graph: Csr, subgraphs: Sets, targets: Array, key: np.uint64) -> Pair:
     """Pairs u n + v of nodes that gain or lose their edge, and the tries of each subgraph."""
     (offsets, neighbors), (values, rows) = graph, subgraphs
     n, count = np.int64(len(offsets) - 1), len(rows) - 1

@@ -215,17 +215,15 @@ class KernelLayer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *parameters: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, inputs: Tensor, walks: Walks, ends: tuple[bool, bool], keep: bool, *params: Tensor) -> Tensor:
         from subgnn.kernels.lstm_gpu import Launch, Layout, forward
 
-        w = torch.cat(parameters[:2])  # (8 d, in)
-        u = torch.stack(parameters[2:4])  # (2, 4 d, d)
-        bias = torch.cat(parameters[4:6]).add_(torch.cat(parameters[6:]))
+        w = torch.cat(params[:2])  # (8 d, in)
+        u = torch.stack(params[2:4])  # (2, 4 d, d)
+        bias = torch.cat(params[4:6]).add_(torch.cat(params[6:]))
         layout, launch = Layout(walks.first, walks.lengths, walks.order, walks.per_patch), Launch(*(LAUNCH or ()))
         projected, places = torch.addmm(bias, inputs, w.T), walks.places if ends[0] else None
-        states, kept = forward(projected, u, layout, places=places, summed=ends[1], keep=keep, launch=launch)
+        states, kept = forward(projected, u, layout, rows=places, summed=ends[1], keep=keep, launch=launch)
         ctx.save_for_backward(inputs, w, u)
         ctx.layout = (walks, ends, layout, kept, launch)
         return states
