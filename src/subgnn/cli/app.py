@@ -194,7 +194,26 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        return _report(error)
+        of_torch = ("can't allocate memory", "Storage size calculation overflowed")
+        kind = type(error).__name__
+        if isinstance(error, UserError):
+            print_error(str(error))
+        elif isinstance(error, OSError) and error.filename is not None:
+            print_error(f"{error.filename}: {error.strerror or error}; check the path and its permissions")
+        elif kind in ("MemoryError", "OutOfMemoryError") or any(text in str(error) for text in of_torch):
+            hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use more memory"
+            print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
+        elif (usage := getattr(error, "format_message", None)) is not None:
+            said = usage().replace("Value error, ", "").rstrip(".")
+            if kind != "NoArgsIsHelpError":  # which has printed the help
+                context = getattr(error, "ctx", None)
+                command = context.command_path if context is not None else "subgnn"
+                print_error(f"{command}: {said}; see {command} --help")
+        else:
+            hint = "this is a bug in subgnn: run again with --debug and report it"
+            print_error(f"subgnn failed: {kind}: {error}; {hint}")
+            return 1
+        return 2
 
 
 def _allow_plugins(words: list[str]) -> list[str]:
@@ -211,25 +230,3 @@ def _allow_plugins(words: list[str]) -> list[str]:
             raise UserError(excerpt(module), where="--plugin", hint=hint)
         allow_plugin(module)
     return others
-
-
-def _report(error: Exception) -> int:
-    of_torch = ("can't allocate memory", "Storage size calculation overflowed")
-    kind = type(error).__name__
-    if isinstance(error, UserError):
-        print_error(str(error))
-    elif isinstance(error, OSError) and error.filename is not None:
-        print_error(f"{error.filename}: {error.strerror or error}; check the path and its permissions")
-    elif kind in ("MemoryError", "OutOfMemoryError") or any(text in str(error) for text in of_torch):
-        hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or use more memory"
-        print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
-    elif (usage := getattr(error, "format_message", None)) is not None:
-        said = usage().replace("Value error, ", "").rstrip(".")
-        if kind != "NoArgsIsHelpError":  # which has printed the help
-            context = getattr(error, "ctx", None)
-            command = context.command_path if context is not None else "subgnn"
-            print_error(f"{command}: {said}; see {command} --help")
-    else:
-        print_error(f"subgnn failed: {kind}: {error}; this is a bug in subgnn: run again with --debug and report it")
-        return 1
-    return 2

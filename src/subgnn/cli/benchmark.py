@@ -83,18 +83,11 @@ def run_benchmark(
     told |= {"split": split or "", "device": device, "cache": cache, "id_base": id_base}
     apart = plan or job_seconds is not None or gpu_processes is not None
     with progress_bar() as bar, LocalEngine(processes, apart=apart, gpu_jobs=gpu_processes or 2) as engine:
-        report = run_suite(
-            found,
-            out,
-            data=_folders(data or [], [dataset.folder_of or dataset.name for dataset in found.datasets]),
-            models=wanted,
-            datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
-            request=Request(seeds or found.protocol.seeds, **told),
-            engine=engine,
-            on_progress=bar.prepare,
-            plan=plan,
-            job_seconds=job_seconds or math.inf,
-        )
+        places = _folders(data or [], [dataset.folder_of or dataset.name for dataset in found.datasets])
+        some = _names(datasets or [], [dataset.name for dataset in found.datasets])
+        request = Request(seeds or found.protocol.seeds, **told)
+        how: dict[str, Any] = {"plan": plan, "job_seconds": job_seconds or math.inf, "on_progress": bar.prepare}
+        report = run_suite(found, out, data=places, models=wanted, datasets=some, request=request, engine=engine, **how)
     if plan:
         _print_plan(report["plan"], processes, gpu_processes or 2)
         return

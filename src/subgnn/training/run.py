@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import DataError, UserError, warn
@@ -115,11 +114,31 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     save_run_vectors(tables.values(), dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / run_dir.CHECKPOINT)
     fields = run_dir.result_fields(options, dataset, fabric.device, fabric.world_size)
-    result = RunResult(**fields, **_scores(dataset, options.recipe, found), seconds=found.seconds)
+    spec, progress, baseline = found.checkpoint.spec, found.progress, found.checkpoint.parts.get(BASELINE)
+    subgraphs, task, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), dict[str, list[Alerts]]()
+    thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
+    select_by = task.selection_metric(options.recipe.training.select_by)
+    given = {
+        split: (outputs[None], subgraphs.take(subgraphs.indices(split))) for split, outputs in found.outputs.items()
+    }
+    scores = score_fields(given, spec, thresholds, select_by)  # those of test are computed here, and only once
+    if spec.decision is not None and "test" in given:
+        (outputs,), test = given["test"]
+        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
+        counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
+    fields |= scores | {
+        "selected_epoch": progress.best_epoch,
+        "epochs": progress.epoch,
+        "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
+        "select_by": "auto" if options.recipe.training.select_by == "auto" else select_by,
+        "threshold": None if spec.decision is None else spec.decision.report(**counts),
+        "baseline": baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name),
+    }
+    result = RunResult(**(fields | found.selection), seconds=found.seconds)
     result.save(out)
     (out / run_dir.LAST).unlink(missing_ok=True)
-    outputs = found.outputs.get("test", found.outputs.get("val"))
-    return TrainedRun(result, options.recipe, found.checkpoint, tables, recorder.records, outputs)
+    scored = found.outputs.get("test", found.outputs.get("val"))
+    return TrainedRun(result, options.recipe, found.checkpoint, tables, recorder.records, scored)
 
 
 def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResult:
@@ -135,32 +154,6 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
             if page_missing and options.write_page is not None:
                 options.write_page(dataset, out, None)
     return read_result(out)
-
-
-def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
-    """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
-    subgraphs, task, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), dict[str, list[Alerts]]()
-    progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
-    thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
-    select_by = task.selection_metric(recipe.training.select_by)
-    given = {
-        split: (outputs[None], subgraphs.take(subgraphs.indices(split))) for split, outputs in found.outputs.items()
-    }
-    fields = score_fields(given, spec, thresholds, select_by)
-    if spec.decision is not None and "test" in given:
-        (outputs,), test = given["test"]
-        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
-        counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
-    return {
-        "selected_epoch": progress.best_epoch,
-        "epochs": progress.epoch,
-        **fields,
-        "val": progress.best_metrics | (fields["val"] if spec.decision is not None else {}),
-        "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
-        "threshold": None if spec.decision is None else spec.decision.report(**counts),
-        "baseline": baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name),
-        **found.selection,
-    }
 
 
 def _completed(found: FitResult, dataset: Dataset, options: RunOptions) -> Checkpoint:

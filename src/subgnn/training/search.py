@@ -111,17 +111,23 @@ class Search:
                 load_candidate(row, self._keys[row.name], self.options.out)
         self.report("")
         self.run()
+        begun = self._begun()
         if self.finished:
-            if self._is_behind_on_the_first_fold():
-                self._judge_by_first_fold()
+            if begun:  # is the answer of the finished candidates clearly behind one of these?
+                given = self.given().take(self.predicted(begun[0], 1)[0])
+                ours = given.mixed(self.choice(self.finished).weights)
+                others = [self.predicted(row, 1)[1][None].astype(np.float64).repeat(len(ours), axis=0) for row in begun]
+                top = max(others, key=given.score)
+                if given.score(top) > given.score(ours) and chance_of_lead(given, top, ours) < BEHIND:
+                    self._judge_by_first_fold()
             return
-        if self.interrupt.pressed and not self._begun():
+        if self.interrupt.pressed and not begun:
             raise KeyboardInterrupt
         if not any(row.late for row in self.entries):
             notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.entries)
             hint = "name a recipe with --recipe"
             raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
-        if self._begun():
+        if begun:
             self._judge_by_first_fold()
         else:
             self.entries.insert(0, self.constant())
@@ -129,16 +135,6 @@ class Search:
     def _begun(self) -> list[Entry]:
         """The candidates that there was no time for after their first fold."""
         return [row for row in self.entries if row.predictions is None and row.late and (0, 0) in row.folds]
-
-    def _is_behind_on_the_first_fold(self) -> bool:
-        """Whether the answer of the finished candidates is clearly behind one that was not finished."""
-        if not (begun := self._begun()):
-            return False
-        given = self.given().take(self.predicted(begun[0], 1)[0])
-        ours = given.mixed(self.choice(self.finished).weights)
-        others = [self.predicted(row, 1)[1][None].astype(np.float64).repeat(len(ours), axis=0) for row in begun]
-        top = max(others, key=given.score)
-        return given.score(top) > given.score(ours) and chance_of_lead(given, top, ours) < BEHIND
 
     def _judge_by_first_fold(self) -> None:
         """Judge all candidates by the subgraphs of the first fold, without time for the other folds of some."""
