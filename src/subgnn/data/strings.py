@@ -244,8 +244,7 @@ def _split_pieces(joined: str, pieces: list[str], is_node: Callable[[str], bool]
     widths: list[list[int]] = [[] for _ in pieces]
     for i in reversed(range(len(pieces))):
         for width in range(1, min(most_dashes + 1, len(pieces) - i) + 1):
-            rest_fits = i + width == len(pieces) or widths[i + width]
-            if rest_fits and is_node("-".join(pieces[i : i + width])):
+            if (i + width == len(pieces) or widths[i + width]) and is_node("-".join(pieces[i : i + width])):
                 widths[i].append(width)
 
     def longest(i: int) -> int:

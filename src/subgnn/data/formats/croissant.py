@@ -62,24 +62,22 @@ def write_croissant(dataset: Dataset, folder: Path) -> None:
         "name": re.sub(r"[^\w.-]+", "_", dataset.name, flags=re.ASCII) or "dataset",
         "description": str(card.get("note") or f"A graph and subgraphs of it; {task_line(dataset.subgraphs)}."),
         **{key: str(value) for key, value in optional.items() if value},
-        "distribution": [_file(path) for path in files],
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": path.name,
+                "name": path.name,
+                "contentUrl": path.name,
+                "contentSize": f"{path.stat().st_size} B",
+                # Edge lists and subgraphs have no header, so they are read as lines.
+                "encodingFormat": "text/plain" if path.name == SUBGRAPHS else _FORMATS.get(path.suffix, "text/plain"),
+                "sha256": file_digest(path),
+            }
+            for path in files
+        ],
         "recordSet": records,
     }
     write_json(content, folder / CROISSANT)
-
-
-def _file(path: Path) -> dict[str, Any]:
-    # Edge lists and subgraphs have no header, so they are read as lines.
-    lines = path.name.removesuffix(".gz") in (EDGES, SUBGRAPHS)
-    return {
-        "@type": "cr:FileObject",
-        "@id": path.name,
-        "name": path.name,
-        "contentUrl": path.name,
-        "contentSize": f"{path.stat().st_size} B",
-        "encodingFormat": "text/plain" if lines else _FORMATS.get(path.suffix, "text/plain"),
-        "sha256": file_digest(path),
-    }
 
 
 def _records(name: str, description: str, fields: list[dict[str, Any]]) -> dict[str, Any]:

@@ -99,8 +99,7 @@ def _columns(text: bytes, width: int) -> list[NDArray[Any]]:
     """The columns of lines, separated by one space: two of ids, and one of weights."""
     types = {str(i): pa.float64() if i == 2 else pa.int64() for i in range(width)}
     read, parse = csv.ReadOptions(column_names=list(types)), csv.ParseOptions(delimiter=" ", quote_char=False)
-    convert = csv.ConvertOptions(column_types=types, null_values=[])
-    found = csv.read_csv(pa.py_buffer(text), read, parse, convert)
+    found = csv.read_csv(pa.py_buffer(text), read, parse, csv.ConvertOptions(column_types=types, null_values=[]))
     # Not by to_numpy, which imports pandas.
     return [np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks]) for column in found.columns]
 

@@ -259,8 +259,24 @@ def write_folder(
     dataset: Dataset, folder: Path, *, overwrite: bool = False, subgraph_titles: Sequence[str] | None = None
 ) -> None:
     """Write a dataset as a folder of text files, atomically; refused if its labels, splits or names do not fit."""
-    _check_writable(dataset)
     subgraphs, graph, labels = dataset.subgraphs, dataset.graph, label_card(dataset.subgraphs)
+    if len(subgraphs) and (subgraphs.targets is None or subgraphs.splits is None):
+        raise DataError("the subgraphs have no labels or no splits", where=SUBGRAPHS, hint="a folder needs both")
+    if task_of(subgraphs.task).several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
+        row = int(np.argmin(subgraphs.targets.any(axis=1)))
+        raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
+    ends = re.compile(r"[\t\n\r]")
+    texts = {"label": subgraphs.classes, "subgraph name": subgraphs.names, "group": subgraphs.groups}
+    for what, column in (texts | {"edge type": graph.types}).items():
+        for text in column or ():
+            quoted = what == "edge type" and '"' in text
+            if not text.strip() or text != text.strip() or ends.search(text) or quoted:
+                where = EDGE_ATTRIBUTES if what == "edge type" else SUBGRAPHS
+                raise DataError(f"{what} {excerpt(text)}", where=where, hint="text files cannot hold it; rename it")
+    for title, column in graph.names.columns.items() if graph.names is not None else ():
+        for text in (title, *column):
+            if ends.search(text):
+                raise DataError(f"node name {excerpt(text)}", where=NODES, hint="tabs and line ends cannot be written")
     # The card states what the text files alone would not.
     stale = {"id_base", "task", "label_separator"} - labels.keys()
     card = {key: value for key, value in dataset.card.items() if key not in stale}
@@ -295,27 +311,6 @@ def write_folder(
             np.save(temporary / FEATURES, np.asarray(graph.features), allow_pickle=False)
         text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
         (temporary / CARD).write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def _check_writable(dataset: Dataset) -> None:
-    subgraphs, names = dataset.subgraphs, dataset.graph.names
-    if len(subgraphs) and (subgraphs.targets is None or subgraphs.splits is None):
-        raise DataError("the subgraphs have no labels or no splits", where=SUBGRAPHS, hint="a folder needs both")
-    if task_of(subgraphs.task).several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
-        row = int(np.argmin(subgraphs.targets.any(axis=1)))
-        raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
-    ends = re.compile(r"[\t\n\r]")
-    texts = {"label": subgraphs.classes, "subgraph name": subgraphs.names, "group": subgraphs.groups}
-    for what, column in (texts | {"edge type": dataset.graph.types}).items():
-        for text in column or ():
-            quoted = what == "edge type" and '"' in text
-            if not text.strip() or text != text.strip() or ends.search(text) or quoted:
-                where = EDGE_ATTRIBUTES if what == "edge type" else SUBGRAPHS
-                raise DataError(f"{what} {excerpt(text)}", where=where, hint="text files cannot hold it; rename it")
-    for title, column in names.columns.items() if names is not None else ():
-        for text in (title, *column):
-            if ends.search(text):
-                raise DataError(f"node name {excerpt(text)}", where=NODES, hint="tabs and line ends cannot be written")
 
 
 def edge_attributes_bytes(folder: Path) -> int:

@@ -78,10 +78,17 @@ def _edge_columns(table: Table, options: ReadOptions) -> tuple[Table, dict[str, 
     first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, ends, options)
     found = dict(zip(("source", "target"), ends, strict=True))
     told = [cell.strip() for cell in (table.header or ())[:2]]
-    if first == "unclear" and _is_alone(table):
-        what = f"the first line is read as titles, because no other has {excerpt(told[0])} or {excerpt(told[1])}"
-        options.on_note(f"{table.where}: {what}; if it is an edge, write titles above it, such as source and target")
-        first = "titles"
+    if first == "unclear" and len(table) >= _MANY:
+        cells = pa.chunked_array([chunk for column in table.data.columns[:2] for chunk in column.chunks])
+        cells = compute.utf8_trim_whitespace(cells)
+        codes = np.asarray(compute.index_in(cells, value_set=(texts := compute.unique(cells))))
+        alone = (np.bincount(codes)[codes] == 1).reshape(2, -1).all(axis=0)
+        # Titles if the first line has two texts of its own, and hardly any row has nodes of its own.
+        if compute.index_in(pa.array(told), value_set=texts).null_count == 2 and alone.mean() <= _FEW:
+            what = f"the first line is read as titles, because no other has {excerpt(told[0])} or {excerpt(told[1])}"
+            hint = "if it is an edge, write titles above it, such as source and target"
+            options.on_note(f"{table.where}: {what}; {hint}")
+            first = "titles"
     if first == "titles":
         columns.add(table, _ATTRIBUTES, found)
         return table, found
@@ -125,16 +132,6 @@ def _first_line(table: Table, ends: tuple[str, str], options: ReadOptions) -> Li
     usual = options.columns.are_ends(cells[:2], ids) or all(numeric[:2]) or not len(table)
     others = any(numeric[2:]) or any(likely_title(table.titles[2:], role) for role in _ATTRIBUTES)
     return "titles" if others or (usual and not any(known)) else "unclear"
-
-
-def _is_alone(table: Table) -> bool:
-    """Whether, of many rows, the first line has two texts of its own, and hardly any row has nodes of its own."""
-    ends = pa.chunked_array([chunk for column in table.data.columns[:2] for chunk in column.chunks])
-    ends = compute.utf8_trim_whitespace(ends)
-    codes = np.asarray(compute.index_in(ends, value_set=(texts := compute.unique(ends))))
-    alone = (np.bincount(codes)[codes] == 1).reshape(2, -1).all(axis=0)
-    known = compute.index_in(pa.array([cell.strip() for cell in (table.header or ())[:2]]), value_set=texts)
-    return len(table) >= _MANY and known.null_count == 2 and bool(alone.mean() <= _FEW)
 
 
 def _has_numbers(column: Any) -> bool:
