@@ -34,7 +34,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score
 
 import subgnn
-from subgnn.api.train_recipe import joined, update_run
+from subgnn.api.update import joined, update_run
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph

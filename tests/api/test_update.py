@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import subgnn
-from subgnn.api.train_recipe import joined, selected_settings, update_run
+from subgnn.api.update import joined, selected_settings, update_run
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.inference.open import match_graph

@@ -17,7 +17,8 @@ from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_reci
 from subgnn.api.options import with_options
 from subgnn.api.progress import progress_bar
 from subgnn.api.train_recipe import train as train_recipe
-from subgnn.api.train_recipe import update_run, write_run_page
+from subgnn.api.train_recipe import write_run_page
+from subgnn.api.update import update_run
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset

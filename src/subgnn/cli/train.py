@@ -134,7 +134,7 @@ def update_trained_run(
     next: subgnn predict run2 --subgraphs FILE --out predictions.tsv
     """
     check_paths(run, subgraphs)
-    from subgnn.api.train_recipe import update_run
+    from subgnn.api.update import update_run
     from subgnn.config.settings import Recipe
     from subgnn.data.formats.format import Columns, ReadOptions
     from subgnn.training.run_dir import read_run_recipe
