@@ -1,4 +1,4 @@
-"""Write the benchmark's page and the tables of README and docs/results.md from our runs: ``python docs/tools/tables.py``.
+"""Write the benchmark's page and the tables of README and docs/results.md: ``python docs/tools/tables.py``.
 
 A table stands between ``<!-- benchmark OPTIONS -->`` and ``<!-- end of benchmark -->``. Options: ``datasets=a|b`` and
 ``models='a|b'``, by default all, and ``protocol=stored`` (the default) or another.
@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"(<!-- benchmark (?P<options>.*?) -->\n).*?(<!-- end of ben
 
 
 def markdown_table(benchmark: Benchmark, datasets: str = "", models: str = "", protocol: str = "stored") -> str:
-    """Models by datasets with their mean ranks among all; the best of a column is bold, a published score in brackets."""
+    """Models by datasets, with mean ranks; the best of a column is bold, and published scores are in brackets."""
     scores = benchmark.scores(protocol)
     ranking = rank_models(scores)
     best, names = scores.round(3).max(), datasets.split("|") if datasets else list(scores.columns)

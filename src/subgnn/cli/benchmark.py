@@ -79,15 +79,28 @@ def run_benchmark(
     for name in own:  # to name one is to allow it
         allow_plugin(name)
     found = replace(found, models=(*found.models, *(ModelSpec(name, name) for name in own)))
-    told: dict[str, Any] = {"overrides": tuple(settings or ()), "command": command_line(context.obj)}
-    told |= {"split": split or "", "device": device, "cache": cache, "id_base": id_base}
     apart = plan or job_seconds is not None or gpu_processes is not None
     with progress_bar() as bar, LocalEngine(processes, apart=apart, gpu_jobs=gpu_processes or 2) as engine:
-        places = _folders(data or [], [dataset.folder_of or dataset.name for dataset in found.datasets])
-        some = _names(datasets or [], [dataset.name for dataset in found.datasets])
-        request = Request(seeds or found.protocol.seeds, **told)
-        how: dict[str, Any] = {"plan": plan, "job_seconds": job_seconds or math.inf, "on_progress": bar.prepare}
-        report = run_suite(found, out, data=places, models=wanted, datasets=some, request=request, engine=engine, **how)
+        report = run_suite(
+            found,
+            out,
+            data=_folders(data or [], [dataset.folder_of or dataset.name for dataset in found.datasets]),
+            models=wanted,
+            datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
+            request=Request(
+                seeds=seeds or found.protocol.seeds,
+                overrides=tuple(settings or ()),
+                split=split or "",
+                device=device,
+                cache=cache,
+                id_base=id_base,
+                command=command_line(context.obj),
+            ),
+            engine=engine,
+            on_progress=bar.prepare,
+            plan=plan,
+            job_seconds=job_seconds or math.inf,
+        )
     if plan:
         _print_plan(report["plan"], processes, gpu_processes or 2)
         return

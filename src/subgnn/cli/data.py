@@ -95,10 +95,18 @@ def convert_dataset(
     size = parse_size(memory, "--memory")
     if size < _MIN_MEMORY:
         raise UserError(f"{excerpt(memory)} is too little", where="--memory", hint="at least 10MB is needed")
-    given: dict[str, Any] = {"subgraphs": subgraphs, "nodes": tables.nodes, "reading": reading}
     with progress_bar() as bar:
-        how: dict[str, Any] = {"overwrite": force, "croissant": croissant, "memory": size, "on_progress": bar.prepare}
-        dataset = convert(path, out, **given, **how)
+        dataset = convert(
+            path,
+            out,
+            subgraphs=subgraphs,
+            nodes=tables.nodes,
+            reading=reading,
+            overwrite=force,
+            croissant=croissant,
+            memory=size,
+            on_progress=bar.prepare,
+        )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if dataset.unlabelled is not None:
         notes.append(f"not written: {counted(len(dataset.unlabelled), 'subgraph')} without a label")

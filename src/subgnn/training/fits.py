@@ -149,10 +149,18 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
         with warnings.catch_warnings(), common.opened() as dataset:
             # The whole set was checked before; a fold may well lack a class.
             warnings.simplefilter("ignore", DataWarning)
-            how: dict[str, Any] = {"seed": common.seed, "cache": common.cache, "join": common.join}
-            how |= {"device": job.device, "outputs": ("test",), "hooks": FitHooks(after_epoch=after_epoch)}
-            vectors = np.load(job.vectors, mmap_mode="c") if job.vectors else None
-            found = fit(job.recipe, dataset, job.splits, vectors=vectors, **how)
+            found = fit(
+                job.recipe,
+                dataset,
+                job.splits,
+                seed=common.seed,
+                device=job.device,
+                cache=common.cache,
+                vectors=np.load(job.vectors, mmap_mode="c") if job.vectors else None,
+                join=common.join,
+                outputs=("test",),
+                hooks=FitHooks(after_epoch=after_epoch),
+            )
     except Stopped as why:
         return Fold(None, time.monotonic() - begin, str(why))
     found = replace(found, vectors=None)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.config.settings import AutoSettings, Recipe
+from subgnn.data.graph import Graph
 from subgnn.data.own_times import times_of
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import PRETRAINED, check_source
@@ -52,23 +53,29 @@ def plan(recipes: Mapping[str, Recipe], pool: CrossValidation, auto: AutoSetting
     in_time, rows = times_of(pool.dataset.subgraphs.nodes) is not None, []
     repeats = 1 if pool.blocks is not None else repeats  # time has one order
     for name, recipe in recipes.items():
-        row, model = Entry(name, recipe), model_of(recipe)
-        try:
-            check_recipe(recipe, graph)
-            check_edges(recipe, graph)
-            if model.uses_embeddings(recipe):
-                check_source(recipe)
-                if recipe.embeddings.source in PRETRAINED and not graph.num_edges:
-                    row.dropped = "pretraining needs edges, but the graph has none"
-        except UserError as error:
-            row.dropped = error.what
+        row = Entry(name, recipe, dropped=_problem(recipe, graph))
         row.repeats = repeats if auto.repeats or row.is_simple else 1
-        if in_time and not model.measures_at_own_time:
+        if in_time and not model_of(recipe).measures_at_own_time:
             row.dropped = row.dropped or "it cannot measure a subgraph as of its own time"
         if "features" in graph.attributes and "features" in used_attributes(recipe):
             row.note = "uses node features"
         rows.append(row)
     return rows
+
+
+def _problem(recipe: Recipe, graph: Graph) -> str:
+    """Why a candidate cannot be fitted to the data, or nothing."""
+    model = model_of(recipe)
+    try:
+        check_recipe(recipe, graph)
+        check_edges(recipe, graph)
+        if model.uses_embeddings(recipe):
+            check_source(recipe)
+            if recipe.embeddings.source in PRETRAINED and not graph.num_edges:
+                return "pretraining needs edges, but the graph has none"
+    except UserError as error:
+        return error.what
+    return ""
 
 
 def save_candidate(row: Entry, key: str, rows: NDArray[np.int64], run: Path) -> None:

@@ -136,9 +136,17 @@ class _Training:
         aim = self.options.recipe.training.threshold
         if aim == NONE:
             return answer
-        task, about = task_of(subgraphs.task), {"task": subgraphs.task, "classes": subgraphs.classes}
-        how: dict[str, Any] = {**about, "positive": task.positive(targets), "chosen_on": "out-of-fold"}
-        return replace(answer, decision=Decision.choose(aim, task.scores(answer.calibrated()), targets, **how))
+        task = task_of(subgraphs.task)
+        decision = Decision.choose(
+            aim,
+            task.scores(answer.calibrated()),
+            targets,
+            task=subgraphs.task,
+            classes=subgraphs.classes,
+            positive=task.positive(targets),
+            chosen_on="out-of-fold",
+        )
+        return replace(answer, decision=decision)
 
     def refit(self, answer: _Ensemble) -> tuple[_Ensemble, list[tuple[Entry, FitResult]], LearningCurve | None]:
         """Fit the members to all subgraphs, as far as there is time, and to parts of them for a learning curve."""

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import PRETRAINED, check_source, save_run_vectors
 from subgnn.errors import DataError, UserError, warn
@@ -102,43 +102,37 @@ def check_ranks(options: RunOptions, ranks: Ranks) -> None:
 
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> TrainedRun | None:
     """Train in this process, into a folder that belongs to the run; every rank calls this, the first gets the run."""
-    out, recorder, told = options.out, Recorder(options, fabric), options.callbacks
-    contexts: dict[str, Any] = {"preparing": partial(in_turn, fabric, ranks), "fitting": recorder.fitting}
-    hooks = FitHooks(told.on_pretrain, told.on_prepare, recorder.after_epoch, **contexts)
-    how: dict[str, Any] = {"seed": options.seed, "device": options.device, "cache": options.cache}
-    found = fit(options.recipe, dataset, **how, hooks=hooks, fabric=fabric)
+    out, recorder = options.out, Recorder(options, fabric)
+    found = fit(
+        options.recipe,
+        dataset,
+        seed=options.seed,
+        device=options.device,
+        cache=options.cache,
+        hooks=FitHooks(
+            options.callbacks.on_pretrain,
+            options.callbacks.on_prepare,
+            recorder.after_epoch,
+            preparing=lambda: in_turn(fabric, ranks),
+            fitting=recorder.fitting,
+        ),
+        fabric=fabric,
+    )
     if not fabric.is_global_zero:
         return None
     found = replace(found, checkpoint=_completed(found, dataset, options))
     tables = {} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors}
     save_run_vectors(tables.values(), dataset.graph.undirected(), out)
     save_checkpoint(found.checkpoint, out / run_dir.CHECKPOINT)
-    fields = run_dir.result_fields(options, dataset, fabric.device, fabric.world_size)
-    spec, progress, baseline = found.checkpoint.spec, found.progress, found.checkpoint.parts.get(BASELINE)
-    subgraphs, task, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), dict[str, list[Alerts]]()
-    thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
-    select_by = task.selection_metric(options.recipe.training.select_by)
-    given = {
-        split: (outputs[None], subgraphs.take(subgraphs.indices(split))) for split, outputs in found.outputs.items()
-    }
-    scores = score_fields(given, spec, thresholds, select_by)  # those of test are computed here, and only once
-    if spec.decision is not None and "test" in given:
-        (outputs,), test = given["test"]
-        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
-        counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
-    fields |= scores | {
-        "selected_epoch": progress.best_epoch,
-        "epochs": progress.epoch,
-        "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
-        "select_by": "auto" if options.recipe.training.select_by == "auto" else select_by,
-        "threshold": None if spec.decision is None else spec.decision.report(**counts),
-        "baseline": baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name),
-    }
-    result = RunResult(**(fields | found.selection), seconds=found.seconds)
+    result = RunResult(
+        **run_dir.result_fields(options, dataset, fabric.device, fabric.world_size),
+        **_scores(dataset, options.recipe, found),
+        seconds=found.seconds,
+    )
     result.save(out)
     (out / run_dir.LAST).unlink(missing_ok=True)
-    scored = found.outputs.get("test", found.outputs.get("val"))
-    return TrainedRun(result, options.recipe, found.checkpoint, tables, recorder.records, scored)
+    outputs = found.outputs.get("test", found.outputs.get("val"))
+    return TrainedRun(result, options.recipe, found.checkpoint, tables, recorder.records, outputs)
 
 
 def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResult:
@@ -156,15 +150,47 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
     return read_result(out)
 
 
+def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
+    """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
+    subgraphs, task, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), dict[str, list[Alerts]]()
+    progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
+    thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
+    select_by = task.selection_metric(recipe.training.select_by)
+    given = {
+        split: (outputs[None], subgraphs.take(subgraphs.indices(split))) for split, outputs in found.outputs.items()
+    }
+    fields = score_fields(given, spec, thresholds, select_by)
+    if spec.decision is not None and "test" in given:
+        (outputs,), test = given["test"]
+        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
+        counts["test"] = spec.decision.counts(probabilities, np.asarray(test.targets), spec.classes)
+    return {
+        "selected_epoch": progress.best_epoch,
+        "epochs": progress.epoch,
+        **fields,
+        "val": progress.best_metrics | (fields["val"] if spec.decision is not None else {}),
+        "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
+        "threshold": None if spec.decision is None else spec.decision.report(**counts),
+        "baseline": baseline and CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.name),
+        **found.selection,
+    }
+
+
 def _completed(found: FitResult, dataset: Dataset, options: RunOptions) -> Checkpoint:
     """The checkpoint with thresholds for the aim of the recipe, scores on validation, and subgraphs to compare with."""
     subgraphs, spec, outputs = dataset.subgraphs, found.checkpoint.spec, found.outputs["val"]
     task, targets, decision = task_of(spec.task), np.asarray(subgraphs.targets), spec.decision
     train, truth = subgraphs.indices("train"), targets[subgraphs.indices("val")]
     if (aim := options.recipe.training.threshold) != NONE:
-        how: dict[str, Any] = {"task": spec.task, "classes": spec.classes, "positive": task.positive(targets[train])}
-        probabilities = task.probabilities(torch.from_numpy(outputs)).numpy()
-        decision = Decision.choose(aim, probabilities, truth, **how, chosen_on="validation")
+        decision = Decision.choose(
+            aim,
+            task.probabilities(torch.from_numpy(outputs)).numpy(),
+            truth,
+            task=spec.task,
+            classes=spec.classes,
+            positive=task.positive(targets[train]),
+            chosen_on="validation",
+        )
     held_out = HeldOutScores.of(task.scores(outputs, spec.standards.get("target"))[None], truth, spec.task)
     novelty = Novelty.of(dataset.graph.undirected(), subgraphs.nodes.take(train), options.seed)
     return replace(found.checkpoint, spec=replace(spec, decision=decision, held_out=held_out, novelty=novelty))
@@ -223,14 +249,7 @@ class Recorder:
         """Write the record, and save the state if it is time, or the run is interrupted."""
         fabric, interrupt = self._fabric, self._interrupt
         if fabric.is_global_zero:
-            line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
-            try:
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(line)
-            except OSError as error:
-                what = f"cannot be written ({error.strerror or error})"
-                raise DataError(what, where=str(path), hint="make room there, then continue with --resume") from error
-            self._text += line
+            self.append(record)
         due = time.monotonic() - self._saved_at >= SECONDS_BETWEEN_SAVES
         try:
             self._options.callbacks.on_epoch(record)
@@ -245,6 +264,16 @@ class Recorder:
             self._saved_at = time.monotonic()
         if stop:
             raise KeyboardInterrupt
+
+    def append(self, record: Record) -> None:
+        line, path = json.dumps(record) + "\n", self._options.out / run_dir.METRICS
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            what = f"cannot be written ({error.strerror or error})"
+            raise DataError(what, where=str(path), hint="make room there, then continue with --resume") from error
+        self._text += line
 
 
 def load_progress(path: Path) -> dict[str, Any]:

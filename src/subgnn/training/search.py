@@ -111,23 +111,17 @@ class Search:
                 load_candidate(row, self._keys[row.name], self.options.out)
         self.report("")
         self.run()
-        begun = self._begun()
         if self.finished:
-            if begun:  # is the answer of the finished candidates clearly behind one of these?
-                given = self.given().take(self.predicted(begun[0], 1)[0])
-                ours = given.mixed(self.choice(self.finished).weights)
-                others = [self.predicted(row, 1)[1][None].astype(np.float64).repeat(len(ours), axis=0) for row in begun]
-                top = max(others, key=given.score)
-                if given.score(top) > given.score(ours) and chance_of_lead(given, top, ours) < BEHIND:
-                    self._judge_by_first_fold()
+            if self._is_behind_on_the_first_fold():
+                self._judge_by_first_fold()
             return
-        if self.interrupt.pressed and not begun:
+        if self.interrupt.pressed and not self._begun():
             raise KeyboardInterrupt
         if not any(row.late for row in self.entries):
             notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.entries)
             hint = "name a recipe with --recipe"
             raise DataError(f"no candidate could be fitted ({notes})", where="train", hint=hint)
-        if begun:
+        if self._begun():
             self._judge_by_first_fold()
         else:
             self.entries.insert(0, self.constant())
@@ -135,6 +129,16 @@ class Search:
     def _begun(self) -> list[Entry]:
         """The candidates that there was no time for after their first fold."""
         return [row for row in self.entries if row.predictions is None and row.late and (0, 0) in row.folds]
+
+    def _is_behind_on_the_first_fold(self) -> bool:
+        """Whether the answer of the finished candidates is clearly behind one that was not finished."""
+        if not (begun := self._begun()):
+            return False
+        given = self.given().take(self.predicted(begun[0], 1)[0])
+        ours = given.mixed(self.choice(self.finished).weights)
+        others = [self.predicted(row, 1)[1][None].astype(np.float64).repeat(len(ours), axis=0) for row in begun]
+        top = max(others, key=given.score)
+        return given.score(top) > given.score(ours) and chance_of_lead(given, top, ours) < BEHIND
 
     def _judge_by_first_fold(self) -> None:
         """Judge all candidates by the subgraphs of the first fold, without time for the other folds of some."""
@@ -203,6 +207,13 @@ class Search:
     def _cost(self, entry: Entry) -> float:
         return len(self._missing(entry)) * entry.fit_seconds
 
+    def _has_time(self, entries: Sequence[Entry]) -> bool:
+        """Whether there is time for all folds of candidates, as far as their first folds tell, and to fit one again."""
+        if not all((0, 0) in entry.folds or entry.dropped for entry in entries):
+            return True
+        left = self.budget.left - max([self.reserve(), *map(self._reserve_for, entries)])
+        return sum(map(self._cost, entries)) <= left * self.fits.engine.slots
+
     def _plan(self, entries: Sequence[Entry]) -> list[tuple[Entry, int, int]]:
         """The missing folds of the first repeat for which there is time: the highest gain for the cost comes first."""
         used = 0.0
@@ -226,10 +237,8 @@ class Search:
         for job, found in self.fits.fit(jobs, seconds=self.budget.seconds / 2, cheap=self.budget.seconds * _CHEAP):
             self._receive(by_name[job.name], job, found)
             self._show()
-            if all((0, 0) in entry.folds or entry.dropped for entry in while_time):  # so that their costs are known
-                left = self.budget.left - max([self.reserve(), *map(self._reserve_for, while_time)])
-                if sum(map(self._cost, while_time)) > left * self.fits.engine.slots:
-                    break
+            if not self._has_time(while_time):
+                break
 
     def _receive(self, entry: Entry, job: FitJob, found: Fold | Failure) -> None:
         if isinstance(found, Failure):
@@ -373,9 +382,15 @@ class Search:
         self, weights: Mapping[str, float] | None = None, tested: Mapping[str, float] | None = None
     ) -> tuple[Candidate, ...]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
-        weights, tested, note = weights or {}, tested or {}, "ignores the subgraph"
-        about: dict[str, Any] = {"name": CONSTANT, "recipe": "", "seconds": 0.0, "note": note}
-        constant = Candidate(**(about | self._score(None)), weight=weights.get(CONSTANT, 0.0))
+        weights, tested = weights or {}, tested or {}
+        constant = Candidate(
+            name=CONSTANT,
+            recipe="",
+            **self._score(None),
+            seconds=0.0,
+            weight=weights.get(CONSTANT, 0.0),
+            note="ignores the subgraph",
+        )
         rows = [
             Candidate(
                 name=row.name,
