@@ -32,15 +32,13 @@ from subgnn.models.kernel_machines.kernel_machine import (
     SET_ARRAYS,
     ViewSource,
     moved_landmarks,
-    resolve_algorithm,
     set_arrays,
-    used_rows,
     wrong_node_sets,
 )
 from subgnn.models.kernel_machines.newton import Floats
 from subgnn.models.kernel_machines.regression import draw_inner_folds, fit_scales, indicators
 from subgnn.models.kernel_machines.rows import Matrix, Piece, shared_pieces
-from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings, add_absent
+from subgnn.models.kernel_machines.views import ABSENT, DiffusionSettings
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, is_sorted_below
 from subgnn.ragged import Ragged
@@ -115,7 +113,7 @@ class ProfileModel(ArrayModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         settings = _resolved(recipe, data.graph, data.subgraphs.nodes)
-        source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
+        source = ViewSource(data.graph, settings.rows(data.subgraphs.nodes), settings, keep=True)
         for view in source.views(settings.damping, on_progress=data.on_prepare).values():
             view.prepare(products=False)
         return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, source)
@@ -127,10 +125,8 @@ class ProfileModel(ArrayModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends; they are found when it is fitted."""
         train, outputs = data.subgraphs.indices("train"), max(1, data.subgraphs.num_classes)
-        return set_arrays(used_rows(data.subgraphs.nodes, recipe.of(DiffusionSettings)).take(train)) | {
-            "columns": np.empty(0, np.int64),
-            "classes": np.zeros((len(train), outputs), np.uint8),
-        }
+        arrays = {"columns": np.empty(0, np.int64), "classes": np.zeros((len(train), outputs), np.uint8)}
+        return set_arrays(recipe.of(DiffusionSettings).rows(data.subgraphs.nodes).take(train)) | arrays
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -164,12 +160,15 @@ class ProfileModel(ArrayModel):
 
 
 def _resolved(recipe: Recipe, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    return add_absent(replace(resolve_algorithm(recipe.of(DiffusionSettings), graph, nodes), views=_WALK), nodes)
+    settings = recipe.of(DiffusionSettings).with_algorithm(graph, nodes)
+    return replace(settings, views=_WALK).with_absent_views(nodes)
 
 
 def _walks(source: ViewSource, rows: NDArray[np.int64]) -> Matrix:
     """Where walks of subgraphs end (n, N); beside it, times its weight, where those from absent nodes do (n, 2 N)."""
-    own, *absent = (view.chosen(rows) for view in source.views(source.settings.damping).values())
+    views = [view.values for view in source.views(source.settings.damping).values()]
+    # All rows, in order, are not copied.
+    own, *absent = views if np.array_equal(rows, np.arange(len(source))) else [view[rows] for view in views]
     if not absent:
         return own
     parts = [own, source.settings.absent * absent[0]]

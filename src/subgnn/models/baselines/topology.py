@@ -37,7 +37,7 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, Statistics, TrainingData, Vectors
 from subgnn.models.kernel_machines.kernel_machine import moved_landmarks, set_arrays, wrong_node_sets
 from subgnn.models.kernel_machines.rows import Piece, shared_pieces, view_of
-from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings, used_by_view
+from subgnn.models.kernel_machines.views import TOPOLOGY, DiffusionSettings
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows
 from subgnn.ragged import Ragged
@@ -114,13 +114,9 @@ class Trees:
         # Children come after their parents, so that every row arrives at a leaf.
         own, leaf = np.arange(nodes)[:, None], self.feature < 0
         forward = np.where(leaf[:, None], self.child == own, (self.child > own) & (self.child < nodes))
-        last = num_columns - self.value.shape[1]
-        if not (
-            forward.all()
-            and ((self.feature >= -1) & (self.feature < num_features)).all()
-            and ((self.root >= 0) & (self.root < nodes)).all()
-            and ((self.column >= 0) & (self.column <= last)).all()
-        ):
+        features, last = (self.feature >= -1) & (self.feature < num_features), num_columns - self.value.shape[1]
+        ends = (self.root >= 0) & (self.root < nodes) & (self.column >= 0) & (self.column <= last)
+        if not (forward.all() and features.all() and ends.all()):
             yield "its trees have a node, a column or a feature that is not there"
 
 
@@ -258,7 +254,7 @@ class TopologyModel(ArrayModel):
     switches = MappingProxyType({"weights": "topology.weighted=true", "direction": "topology.directed=true"})
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_view(TOPOLOGY, DiffusionSettings(**_attributes(recipe)))
+        return DiffusionSettings(views=(TOPOLOGY,), absent=0.0, **_attributes(recipe)).used
 
     def uses_tensors(self, settings: Settings) -> bool:
         return settings.of(TopologySettings).classifier == "head"

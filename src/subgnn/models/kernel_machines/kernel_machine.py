@@ -47,18 +47,9 @@ from subgnn.kernels.build_csr import first_bad_set
 from subgnn.models.examples import Examples, HostSource
 from subgnn.models.interface import LoadContext, Settings, SetUp, TrainingData, Vectors, View
 from subgnn.models.kernel_machines.newton import Floats, Gram, row_blocks
-from subgnn.models.kernel_machines.regression import fit_outputs
+from subgnn.models.kernel_machines.regression import fit_regression
 from subgnn.models.kernel_machines.rows import PRODUCT_ROWS, Piece, Rows, shared_pieces, subgraph_blocks, views_of
-from subgnn.models.kernel_machines.views import (
-    ABSENT,
-    TOPOLOGY,
-    DiffusionSettings,
-    add_absent,
-    are_known,
-    check_views,
-    expand_views,
-    used_by_views,
-)
+from subgnn.models.kernel_machines.views import ABSENT, TOPOLOGY, DiffusionSettings, are_known, check_views
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork
 from subgnn.parallel.memory import share
@@ -67,15 +58,11 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.task import Standard
 
-_DAMPINGS = (0.3, 0.6)
-_INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
 _LANDMARKS, _LARGEST_KERNEL = 4096, 2**28
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
 _ROUNDING = 1e-3
 _JITTER = 1e-8  # added to the kernel of a landmark with itself, which is about 1
 SET_ARRAYS = ("nodes", "offsets", "times", "absent", "absent_offsets")
-EXACT_NUMBERS = 2**28
-"""Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
 
 
 class KernelNetwork(ArrayNetwork):
@@ -171,7 +158,7 @@ class KernelMachine(ArrayModel):
             raise UserError("diffusion.views has topology, but the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        settings = _resolve(recipe.of(DiffusionSettings), data.graph, data.subgraphs.nodes)
+        settings = recipe.of(DiffusionSettings).resolved(data.graph, data.subgraphs.nodes)
         walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
         numbers = data.graph.num_nodes if settings.algorithm == "exact" else 2 * settings.push_nodes
         size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))  # with the inner products
@@ -179,22 +166,22 @@ class KernelMachine(ArrayModel):
             what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
             hint = 'name some types, e.g. ["lift:TYPE"], set diffusion.algorithm to "push", or raise --memory'
             raise MemoryLimitError(what, where="diffusion.views", hint=hint)
-        source = ViewSource(data.graph, used_rows(data.subgraphs.nodes, settings), settings, keep=True)
-        for damping in _dampings(settings):
+        source = ViewSource(data.graph, settings.rows(data.subgraphs.nodes), settings, keep=True)
+        for damping in settings.dampings:
             for name, rows in source.views(damping, on_progress=data.on_prepare).items():
                 rows.prepare(products=name != TOPOLOGY)
         return SetUp(super().set_up(data, recipe.with_method_settings(settings)).candidates, source)
 
     def shared_pieces(self, recipe: Recipe, graph: Graph, nodes: Ragged) -> list[list[Piece]]:
-        settings = _resolve(recipe.of(DiffusionSettings), graph, nodes)
-        tried = [replace(settings, damping=damping) for damping in _dampings(settings)]
+        settings = recipe.of(DiffusionSettings).resolved(graph, nodes)
+        tried = [replace(settings, damping=damping) for damping in settings.dampings]
         stages = [shared_pieces(graph, nodes, settings.views, one) for one in tried]
         return [[piece for stage in same for piece in stage] for same in zip_longest(*stages, fillvalue=[])]
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         train, nodes = data.subgraphs.indices("train"), data.subgraphs.nodes
         chosen = train[draw_landmarks(len(train), _num_landmarks(len(train)), data.seed)]
-        return set_arrays(used_rows(nodes, recipe.of(DiffusionSettings)).take(chosen))
+        return set_arrays(recipe.of(DiffusionSettings).rows(nodes).take(chosen))
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
         return ViewSource(graph, nodes, checkpoint.spec.of(DiffusionSettings))
@@ -223,14 +210,12 @@ class KernelMachine(ArrayModel):
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
-        found = {}
-        for a, c in product(_dampings(given), inverse_penalties(given)):
-            chosen = replace(given, inverse_penalty=c, damping=a)
-            found[f"damping={a:g}, inverse_penalty={c:g}"] = recipe.with_method_settings(chosen)
-        return found
+        ways = product(given.dampings, given.inverse_penalties)
+        tried = {f"damping={a:g}, inverse_penalty={c:g}": replace(given, damping=a, inverse_penalty=c) for a, c in ways}
+        return {name: recipe.with_method_settings(chosen) for name, chosen in tried.items()}
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_views(recipe.of(DiffusionSettings))
+        return recipe.of(DiffusionSettings).used
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights
@@ -239,39 +224,6 @@ class KernelMachine(ArrayModel):
         yield from wrong_node_sets(weights, graph)
         if not (weights["lengths"] >= 0).all() or not (weights.get("deviation", np.ones(1)) > 0).all():
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
-
-
-def _resolve(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    settings = replace(settings, views=expand_views(settings.views, graph))
-    return add_absent(resolve_algorithm(settings, graph, nodes), nodes)
-
-
-def used_rows(nodes: Ragged, settings: DiffusionSettings) -> Ragged:
-    """The rows of subgraphs, with absent nodes only if one of the views is of these."""
-    return nodes if any(view.startswith(ABSENT) for view in settings.views) else with_absent(nodes, None)
-
-
-def resolve_algorithm(settings: DiffusionSettings, graph: Graph, nodes: Ragged) -> DiffusionSettings:
-    """The settings with diffusions exact or by local push, as the size of the data says; views of types count each."""
-    if settings.algorithm != "auto":
-        return settings
-    walks = max(1, sum(":" in view for view in settings.views))
-    small = walks * len(nodes) * graph.num_nodes <= EXACT_NUMBERS
-    return replace(settings, algorithm="exact" if small else "push")
-
-
-def fit_regression(
-    rows: Floats | Gram, examples: Examples, settings: DiffusionSettings, outputs: int
-) -> tuple[Floats, Floats]:
-    """W and b of the regression that the settings name, fitted to the training split."""
-    targets = examples.targets.cpu().numpy()[examples.train]
-    options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
-    return fit_outputs(rows, targets, examples.task, outputs, weights=examples.train_weights, **options)
-
-
-def inverse_penalties(settings: DiffusionSettings) -> tuple[float, ...]:
-    """C of the regression: the one that is set, or those that are tried."""
-    return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
 
 
 def set_arrays(nodes: Ragged) -> dict[str, NDArray[Any]]:
@@ -324,10 +276,6 @@ def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
     times = np.asarray(weights.get("times", np.zeros(len(rows))))
     if times.dtype != np.float64 or times.shape != (len(rows),):
         yield "the times of its training subgraphs have the wrong shape or type"
-
-
-def _dampings(settings: DiffusionSettings) -> tuple[float, ...]:
-    return _DAMPINGS if settings.damping == 0 else (settings.damping,)
 
 
 class ViewSource(HostSource):

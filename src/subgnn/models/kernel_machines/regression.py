@@ -17,7 +17,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from subgnn.models.examples import Examples
 from subgnn.models.kernel_machines.newton import STEPS, TOLERANCE, Floats, Gram, Path, fit_linear, row_blocks, softmax
+from subgnn.models.kernel_machines.views import DiffusionSettings
 from subgnn.rng import stream
 from subgnn.task import TaskName, task_of
 
@@ -31,9 +33,8 @@ _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in
 def minimise_in_box(objective: Objective, start: Sequence[float], bounds: Sequence[tuple[float, float]]) -> Floats:
     """The minimum of a smooth function of a few numbers, each between two bounds, from its value and exact gradient."""
     options = {"ftol": 0.0, "gtol": 1e-11, "maxiter": 1000}
-    found = scipy.optimize.minimize(
-        objective, np.array(start, np.float64), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    x = np.array(start, np.float64)
+    found = scipy.optimize.minimize(objective, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x, np.float64)
 
 
@@ -110,6 +111,15 @@ def fit_outputs(
         there, own, kind = there[1:], None if own is None else own[:, 1:], "logistic"
     weight[:, there], bias[there] = fit_linear(rows, y[:, there], inverse_penalty, loss=kind, weights=own, path=path)
     return weight, bias
+
+
+def fit_regression(
+    rows: Floats | Gram, examples: Examples, settings: DiffusionSettings, outputs: int
+) -> tuple[Floats, Floats]:
+    """W and b of the regression that the settings name, fitted to the training split."""
+    targets = examples.targets.cpu().numpy()[examples.train]
+    options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
+    return fit_outputs(rows, targets, examples.task, outputs, weights=examples.train_weights, **options)
 
 
 def fit_balanced(

@@ -50,6 +50,9 @@ _BLOCKS_IN_GROUP = 4
 _DENSE_IS_FASTER = 200.0  # times, for each number: measured on bags and one-hop views
 _PART = 512  # subgraphs
 _BLOCK, _SPARSE_BLOCK = (32, 256), 1024  # subgraphs
+_STORED = Format(
+    "subgnn-diffusions", "file of diffusions", "opening a run with such a model writes one", "remove it", version=2
+)
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 Transform = Callable[[Matrix, slice], Matrix]
@@ -88,10 +91,6 @@ class Rows:
         parts = (self.values[rows] for rows in row_blocks(self._count))
         squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
         return np.concatenate([np.empty(0), *squares])
-
-    def chosen(self, rows: NDArray[np.int64]) -> Matrix:
-        """Chosen rows; all of them, in order, are not copied."""
-        return self.values if np.array_equal(rows, np.arange(self._count)) else self.values[rows]
 
     def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Inner products of chosen rows (rows, others); of few subgraphs, all are computed at once and shared."""
@@ -239,19 +238,32 @@ class _Diffusion:
             key = self.nodes.values.astype(np.int32).tobytes(), self.nodes.offsets.tobytes()
             return _diffuse_few(self.walks, *key, self.settings, tabled=stored and not keep)
 
+        def whole() -> Matrix:
+            return _diffuse(self.walks, self.nodes, self.settings, on_progress)
+
+        def read(file: ArrayFile) -> Matrix:
+            try:
+                found = _as_matrix(file.arrays, shape[1])
+                if scipy.sparse.issparse(found):
+                    found.check_format(full_check=True)
+                return found.reshape(shape)
+            except (KeyError, ValueError) as error:
+                raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
+
         def compute() -> Matrix:
             if stored and keep:
-                return _diffuse_stored(self, on_progress)
+                path = cache_path("diffusions", self.key)
+                return cached(path, _STORED, compute=whole, arrays=_as_arrays, read=read, mapped="c")
             if SHARED.folder is None or not keep:
-                return _diffuse(self.walks, self.nodes, self.settings, on_progress)
+                return whole()
             _check_size(self.walks, self.nodes, self.settings)
             parts = [self.part(number) for number in range(num_parts)]
             join = scipy.sparse.vstack if scipy.sparse.issparse(parts[0]) else np.concatenate
             return join(parts)
 
-        num_parts = -(-len(self.nodes) // _PART)
+        shape, num_parts = (len(self.nodes), self.walks.graph.num_nodes), -(-len(self.nodes) // _PART)
         known = not keep or SHARED.has(self.key)
-        found = _shared(lambda: self.key, compute, keep=keep, width=self.walks.graph.num_nodes)
+        found = _shared(lambda: self.key, compute, keep=keep, width=shape[1])
         if not known:
             for number in range(num_parts):
                 SHARED.remove(f"{self.key}-{number}")
@@ -395,33 +407,6 @@ def _diffuse(
     values = scipy.sparse.csr_array((ratios * chance[ends], ends, found.offsets), shape=(len(nodes), len(chance)))
     values.sort_indices()
     return values
-
-
-_STORED = Format(
-    "subgnn-diffusions", "file of diffusions", "opening a run with such a model writes one", "remove it", version=2
-)
-
-
-def _diffuse_stored(diffusion: _Diffusion, on_progress: OnProgress) -> Matrix:
-    shape = len(diffusion.nodes), diffusion.walks.graph.num_nodes
-
-    def read(file: ArrayFile) -> Matrix:
-        try:
-            found = _as_matrix(file.arrays, shape[1])
-            if scipy.sparse.issparse(found):
-                found.check_format(full_check=True)
-            return found.reshape(shape)
-        except (KeyError, ValueError) as error:
-            raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
-
-    return cached(
-        cache_path("diffusions", diffusion.key),
-        _STORED,
-        compute=lambda: _diffuse(diffusion.walks, diffusion.nodes, diffusion.settings, on_progress),
-        arrays=_as_arrays,
-        read=read,
-        mapped="c",
-    )
 
 
 def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:

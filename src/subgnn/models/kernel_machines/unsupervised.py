@@ -27,25 +27,11 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.models.examples import Examples
 from subgnn.models.interface import LoadContext, SetUp, TrainingData, Vectors
-from subgnn.models.kernel_machines.kernel_machine import (
-    Reference,
-    draw_landmarks,
-    fit_regression,
-    inverse_penalties,
-    moved_landmarks,
-    wrong_node_sets,
-)
+from subgnn.models.kernel_machines.kernel_machine import Reference, draw_landmarks, moved_landmarks, wrong_node_sets
 from subgnn.models.kernel_machines.newton import Floats
+from subgnn.models.kernel_machines.regression import fit_regression
 from subgnn.models.kernel_machines.rows import subgraph_blocks, views_of
-from subgnn.models.kernel_machines.views import (
-    TOPOLOGY,
-    VIEWS,
-    DiffusionSettings,
-    are_known,
-    check_views,
-    expand_views,
-    used_by_views,
-)
+from subgnn.models.kernel_machines.views import TOPOLOGY, VIEWS, DiffusionSettings, are_known, check_views
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import ArrayModel, ArrayNetwork, Rows
 from subgnn.ragged import Ragged
@@ -208,8 +194,7 @@ class UnsupervisedModel(ArrayModel):
         check_views(recipe.of(DiffusionSettings).views, graph, [view for view in VIEWS if view != TOPOLOGY])
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        given = recipe.of(DiffusionSettings)
-        settings = replace(given, views=expand_views(given.views, data.graph))
+        settings = recipe.of(DiffusionSettings).expanded(data.graph)
         if settings.algorithm == "auto":
             exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, algorithm="exact" if exact else "push")
@@ -245,11 +230,11 @@ class UnsupervisedModel(ArrayModel):
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         given = recipe.of(DiffusionSettings)
-        tried = {c: replace(given, inverse_penalty=c) for c in inverse_penalties(given)}
+        tried = {c: replace(given, inverse_penalty=c) for c in given.inverse_penalties}
         return {f"inverse_penalty={c:g}": recipe.with_method_settings(chosen) for c, chosen in tried.items()}
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        return used_by_views(recipe.of(DiffusionSettings))
+        return recipe.of(DiffusionSettings).used
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         settings, weights = checkpoint.spec.of(DiffusionSettings), checkpoint.weights

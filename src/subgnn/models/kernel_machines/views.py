@@ -28,7 +28,7 @@ the largest lifts. ``kernel_machines/rows.py`` computes views.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy
@@ -50,6 +50,10 @@ OVER_EDGES = ("one-hop", *DIFFUSED)
 """Views that also exist along and against the edges of a directed graph, and for each edge type."""
 ALL_TYPES = "*"
 ABSENT = "absent "
+EXACT_NUMBERS = 2**28
+"""Pairs of a subgraph and a node up to which ``diffusion.algorithm = "auto"`` is exact; their numbers take 1 GiB."""
+_DAMPINGS = (0.3, 0.6)
+_INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,62 @@ class DiffusionSettings(MethodSettings):
     directed: bool = False
     absent: Probability = 0.5
 
+    def resolved(self, graph: Graph, nodes: Ragged) -> Self:
+        """The settings with nothing but the damping and the penalty left open, for some subgraphs of a graph."""
+        return self.expanded(graph).with_algorithm(graph, nodes).with_absent_views(nodes)
+
+    def expanded(self, graph: Graph) -> Self:
+        """The settings with the types of a graph in place of ``*`` in views.
+
+        Example:
+            >>> graph = Graph.from_edges([0, 1], [1, 2], types=["binds", "inhibits"])
+            >>> DiffusionSettings(views=("bag", "lift:*")).expanded(graph).views
+            ('bag', 'lift:binds', 'lift:inhibits')
+        """
+        found: list[str] = []
+        for view in self.views:
+            name, _, of_type = view.partition(":")
+            found += [f"{name}:{one}" for one in graph.types] if of_type == ALL_TYPES else [view]
+        return replace(self, views=tuple(dict.fromkeys(found)))
+
+    def with_algorithm(self, graph: Graph, nodes: Ragged) -> Self:
+        """The settings with diffusions exact or by local push, as the size of the data says; each type counts."""
+        if self.algorithm != "auto":
+            return self
+        walks = max(1, sum(":" in view for view in self.views))
+        small = walks * len(nodes) * graph.num_nodes <= EXACT_NUMBERS
+        return replace(self, algorithm="exact" if small else "push")
+
+    def with_absent_views(self, nodes: Ragged) -> Self:
+        """The settings with a view of absent nodes beside each other one, if there are any and they have a weight."""
+        if absent_of(nodes) is None or self.absent == 0 or any(view.startswith(ABSENT) for view in self.views):
+            return self
+        return replace(self, views=self.views + tuple(ABSENT + view for view in self.views if view != TOPOLOGY))
+
+    def rows(self, nodes: Ragged) -> Ragged:
+        """The rows of subgraphs, with absent nodes only if one of the views is of these."""
+        return nodes if any(view.startswith(ABSENT) for view in self.views) else with_absent(nodes, None)
+
+    @property
+    def dampings(self) -> tuple[float, ...]:
+        return _DAMPINGS if self.damping == 0 else (self.damping,)
+
+    @property
+    def inverse_penalties(self) -> tuple[float, ...]:
+        """C of the regression: the one that is set, or those that are tried."""
+        return _INVERSE_PENALTIES[self.loss] if self.inverse_penalty == 0 else (self.inverse_penalty,)
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Attributes of a graph that the views use."""
+        found = {"absent"} if self.absent else set()
+        for kind, way, of_type in map(split_view, self.views):
+            weighted = kind in DIFFUSED or (self.weighted and kind in ("one-hop", TOPOLOGY))
+            directed = bool(way) or (self.directed and kind == TOPOLOGY)
+            given = {"weights": weighted, "direction": directed, "types": bool(of_type)}
+            found |= {name for name, is_used in given.items() if is_used}
+        return frozenset(found)
+
 
 def split_view(view: str) -> tuple[str, str, str]:
     """The kind of a view, of absent nodes or not, the way it follows edges, and their type; both may be empty.
@@ -88,49 +148,11 @@ def split_view(view: str) -> tuple[str, str, str]:
     return (kind, way, of_type) if way in WAYS else (name, "", of_type)
 
 
-def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """The views with the types of a graph in place of ``*``.
-
-    Example:
-        >>> expand_views(("bag", "lift:*"), Graph.from_edges([0, 1], [1, 2], types=["binds", "inhibits"]))
-        ('bag', 'lift:binds', 'lift:inhibits')
-    """
-    found: list[str] = []
-    for view in views:
-        name, _, of_type = view.partition(":")
-        found += [f"{name}:{one}" for one in graph.types] if of_type == ALL_TYPES else [view]
-    return tuple(dict.fromkeys(found))
-
-
-def add_absent(settings: DiffusionSettings, nodes: Ragged) -> DiffusionSettings:
-    """The settings with a view of absent nodes beside each other one, if there are any and their weight is above 0."""
-    if absent_of(nodes) is None or settings.absent == 0 or any(view.startswith(ABSENT) for view in settings.views):
-        return settings
-    return replace(settings, views=settings.views + tuple(ABSENT + view for view in settings.views if view != TOPOLOGY))
-
-
 def view_and_rows(view: str, nodes: Ragged) -> tuple[str, Ragged]:
     """A view without ``absent``, and the rows that it is of: the nodes of subgraphs or their absent nodes."""
     if view.startswith(ABSENT):
         return view.removeprefix(ABSENT), absent_rows(nodes)
     return view, with_absent(nodes, None)
-
-
-def used_by_view(view: str, settings: DiffusionSettings) -> frozenset[str]:
-    """Attributes of a graph that a view uses."""
-    kind, way, of_type = split_view(view)
-    used = {
-        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
-        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
-        "types": bool(of_type),
-    }
-    return frozenset(name for name, is_used in used.items() if is_used)
-
-
-def used_by_views(settings: DiffusionSettings) -> frozenset[str]:
-    """Attributes of a graph that the listed views use."""
-    absent = frozenset({"absent"} if settings.absent else ())
-    return absent.union(*(used_by_view(view, settings) for view in settings.views))
 
 
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
