@@ -69,11 +69,8 @@ def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
     """Arrays by name, and everything else as values that JSON can hold."""
     spec = checkpoint.spec
-    arrays: Arrays = {
-        "table_nodes": spec.table_nodes,
-        # As int64, which the layout knows.
-        "component_keys": spec.component_keys.view(np.int64),
-    }
+    # Keys are written as int64, which the layout knows.
+    arrays: Arrays = {"table_nodes": spec.table_nodes, "component_keys": spec.component_keys.view(np.int64)}
     arrays |= {f"weights.{name}": np.asarray(value) for name, value in checkpoint.weights.items()}
     parts: dict[str, Any] = {"standards": spec.standards, "held_out": spec.held_out, "novelty": spec.novelty}
     for name, part in (parts | {"anchors": spec.shared}).items():
@@ -222,7 +219,18 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong; a check may rely on those before it."""
     spec = checkpoint.spec
     model = model_of(spec)
-    yield from _wrong_parts(checkpoint)
+    methods = {name: part.spec.method for name, part in checkpoint.parts.items()}
+    if spec.method == PORTFOLIO:
+        if not methods:
+            yield "it should consist of other models, but holds none"
+        for name, method in methods.items():
+            if method == PORTFOLIO or not find_model(method).predicts_new_subgraphs:
+                yield f"its member {excerpt(name)} is a model of the kind {method}, which is not accepted"
+    elif methods != ({} if baseline_of(spec) is None else {BASELINE: spec.model.baseline}):
+        yield "the baseline that it corrects is missing, wrong or not needed"
+    for name, part in checkpoint.parts.items():
+        if (part.spec.task, part.spec.classes) != (spec.task, spec.classes):
+            yield f"its part {excerpt(name)} has a different task or different classes"
     sizes = [len(spec.shared), len(spec.table_nodes), len(spec.component_keys)]
     if not isinstance(model, ChannelModel) and any(sizes):
         yield "it has anchors or tables, but its model has none"
@@ -258,23 +266,6 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     for i in range(spec.members):
         yield from _wrong_weights(checkpoint, model, graph, i)
     yield from model.problems(checkpoint, graph)
-
-
-def _wrong_parts(checkpoint: Checkpoint) -> Iterator[str]:
-    """Parts other than those that the settings need."""
-    spec, parts = checkpoint.spec, checkpoint.parts
-    methods = {name: part.spec.method for name, part in parts.items()}
-    if spec.method == PORTFOLIO:
-        if not parts:
-            yield "it should consist of other models, but holds none"
-        for name, method in methods.items():
-            if method == PORTFOLIO or not find_model(method).predicts_new_subgraphs:
-                yield f"its member {excerpt(name)} is a model of the kind {method}, which is not accepted"
-    elif methods != ({} if baseline_of(spec) is None else {BASELINE: spec.model.baseline}):
-        yield "the baseline that it corrects is missing, wrong or not needed"
-    for name, part in parts.items():
-        if (part.spec.task, part.spec.classes) != (spec.task, spec.classes):
-            yield f"its part {excerpt(name)} has a different task or different classes"
 
 
 def _wrong_weights(checkpoint: Checkpoint, model: Model, graph: Graph, i: int) -> Iterator[str]:

@@ -141,14 +141,9 @@ def move_checkpoint(checkpoint: Checkpoint, match: NodeMatch, tables: Tables) ->
         match.notes.append(f"{spec.method}: {model.on_new_graph}")
         parts = {name: move(part) for name, part in one.parts.items()}
         moved = model.moved(replace(one, parts=parts), match, tables.get(spec.vectors_hash))
-        new_spec = replace(
-            moved.spec,
-            graph_hash=match.graph.content_hash,
-            names_hash=match.graph.names_hash,
-            vectors_hash=hashes.get(spec.vectors_hash, ""),
-            novelty=None if spec.novelty is None else spec.novelty.moved(match),
-        )
-        return replace(moved, spec=new_spec)
+        graph, novelty = match.graph, None if spec.novelty is None else spec.novelty.moved(match)
+        new_spec = replace(moved.spec, graph_hash=graph.content_hash, names_hash=graph.names_hash, novelty=novelty)
+        return replace(moved, spec=replace(new_spec, vectors_hash=hashes.get(spec.vectors_hash, "")))
 
     return move(checkpoint), {hashes[name]: table for name, table in found.items()}
 

@@ -28,14 +28,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.node_match import NodeMatch
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData, Vectors
-from subgnn.models.peers.message_passing import (
-    LayerPass,
-    MessagePassing,
-    MessagePassingModel,
-    MessagePassingSettings,
-    NodeSetBatch,
-    pool,
-)
+from subgnn.models.peers.message_passing import LayerPass, MessagePassing, MessagePassingModel, NodeSetBatch, pool
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import is_sorted_below
 from subgnn.ragged import Ragged
@@ -54,10 +47,9 @@ class GLASS(MessagePassing):
     reference: Tensor
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        spec, settings = checkpoint.spec, checkpoint.spec.of(MessagePassingSettings)
-        super().__init__(checkpoint, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
+        spec = checkpoint.spec
+        super().__init__(checkpoint, labels=True, width=spec.model.layers * spec.embeddings.dim)
         self.register_buffer("reference", checkpoint.weights["reference"])
-        self.pool = settings.pool
         self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
@@ -113,7 +105,7 @@ class GLASS(MessagePassing):
         return self._pool(torch.cat(vectors, dim=1), batch)
 
     def _pool(self, rows: Tensor, batch: NodeSetBatch) -> Tensor:
-        return pool(rows, torch.arange(len(rows), device=rows.device), batch, self.pool)
+        return pool(rows, torch.arange(len(rows), device=rows.device), batch, self.settings.pool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

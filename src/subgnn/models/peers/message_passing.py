@@ -257,11 +257,13 @@ class LayerPass:
 class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to outputs; ``table`` has a first vector for each node (N, d), or one for all."""
 
-    def __init__(self, checkpoint: Checkpoint, *, ratio: float | None, width: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, *, labels: bool, width: int) -> None:
         super().__init__()
         spec, start = checkpoint.spec, checkpoint.weights
+        self.settings = spec.of(MessagePassingSettings)
         dim, dropout, count = start["table"].shape[1], spec.model.dropout, spec.model.layers
-        constant = spec.of(MessagePassingSettings).inputs == "constant"
+        # Labelled nodes and others have weights of their own.
+        constant, ratio = self.settings.inputs == "constant", self.settings.ratio if labels else None
         self.table = nn.Parameter(start["table"].clone(), requires_grad=constant or spec.embeddings.trainable)
         self.first = GraphNorm(dim)
         self.dropout = Dropout(dropout)

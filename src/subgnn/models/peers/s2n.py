@@ -136,13 +136,8 @@ class Adjacency:
     @classmethod
     def of(cls, edges: scipy.sparse.csr_array, own: Floats, device: torch.device) -> Self:
         counts = np.diff(edges.indptr)
-        arrays = (
-            edges.indptr[:-1].astype(np.int64),
-            np.repeat(np.arange(len(counts)), counts),
-            edges.indices.astype(np.int64),
-            edges.data.astype(np.float32),
-            own.astype(np.float32),
-        )
+        places = edges.indptr[:-1], np.repeat(np.arange(len(counts)), counts), edges.indices
+        arrays = [*(array.astype(np.int64) for array in places), *(a.astype(np.float32) for a in (edges.data, own))]
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
 
     def normalised(self) -> Self:
@@ -296,9 +291,6 @@ class S2NModel(NodePooling):
             weights = np.sqrt(degrees / total).astype(np.float32)
         edges = induced_graph(*graph.csr, nodes) if settings.sub_layers else None
         return NodeSets(Ragged(places, nodes.offsets), edges, weights)
-
-    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        return {"": recipe}
 
     def uses_embeddings(self, settings: Settings) -> bool:
         return not settings.of(S2NSettings).constant

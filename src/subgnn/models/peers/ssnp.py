@@ -22,14 +22,7 @@ from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.walks import walk_from_members
 from subgnn.models.interface import Settings, View
-from subgnn.models.peers.message_passing import (
-    MessagePassing,
-    MessagePassingModel,
-    MessagePassingSettings,
-    NodeSetBatch,
-    in_blocks,
-    pool,
-)
+from subgnn.models.peers.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, in_blocks, pool
 from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -42,12 +35,12 @@ class SSNP(MessagePassing):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = checkpoint.spec
-        super().__init__(checkpoint, ratio=None, width=2 * spec.model.layers * spec.embeddings.dim)
+        super().__init__(checkpoint, labels=False, width=2 * spec.model.layers * spec.embeddings.dim)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-        self.settings, self.seed = spec.of(MessagePassingSettings), spec.seed
+        self.seed = spec.seed
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         graph, settings, nodes = batch.graph, self.settings, batch.nodes

@@ -168,8 +168,8 @@ class Fit:
             bounds = np.concatenate([[0], np.cumsum(machine.n_support_)])
             dual, sign = np.zeros((len(machine.support_), len(pairs))), 1 if self.outputs == 2 else -1
             for place, (i, j) in enumerate(pairs):
-                for own, row in ((i, j - 1), (j, i)):
-                    part = slice(bounds[own], bounds[own + 1])
+                for side, row in ((i, j - 1), (j, i)):
+                    part = slice(bounds[side], bounds[side + 1])
                     dual[part, place] = sign * coefficients[row, part]
             dual = _at(machine.support_, dual, len(targets))
             return rows.T @ dual, sign * machine.intercept_, dual
@@ -286,7 +286,7 @@ class WLKS(ArrayNetwork):
         source: Any = examples.inputs
         self.arrays |= set_arrays(with_absent(source.nodes.take(examples.train), None))
         self.arrays |= {"dual": np.zeros((0, len(bias))) if dual is None else dual, "bias": bias.astype(np.float32)}
-        if task_of(self.task).has_classes:
+        if task_of(self.task).has_classes and len(targets) > 1:
             self.arrays["scale"] = self._fit_scale(fit, rows, gram, targets, weights)
 
     def set_weights(self, weight: Any) -> None:
@@ -305,8 +305,6 @@ class WLKS(ArrayNetwork):
         folds[order] = np.arange(n) % _FOLDS
         for fold in np.unique(folds):
             out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-            if not len(rest):
-                return self.scale
             inner = None if gram is None else gram[np.ix_(rest, rest)]
             weight, bias, _ = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)

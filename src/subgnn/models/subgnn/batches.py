@@ -145,15 +145,8 @@ class Inputs:
         self.components = Ragged.from_lengths(np.arange(len(components.nodes)), components.counts)
         self.sizes = np.stack([components.counts, np.diff(offsets[self.components.offsets])])  # components, nodes
         self.shapes: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        whole = make_batch(
-            Ragged(components.nodes.values, offsets),
-            components.subgraph,
-            len(components.counts),
-            prepared.inputs,
-            table,
-            beside or Beside(),
-        )
-        self._hold(whole)
+        nodes, count = Ragged(components.nodes.values, offsets), len(components.counts)
+        self._hold(make_batch(nodes, components.subgraph, count, prepared.inputs, table, beside or Beside()))
 
     def _hold(self, whole: Batch) -> None:
         self.stacks = _Stacks(whole.channels)

@@ -35,20 +35,9 @@ from subgnn.models.interface import (
     Vectors,
 )
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, Weights, join_weights, member_seed
+from subgnn.models.subgnn import build
 from subgnn.models.subgnn.batches import Batch, Inputs, StreamedInputs
-from subgnn.models.subgnn.build import (
-    Measured,
-    NodeLookup,
-    NodeTable,
-    anchor_nodes,
-    build_inputs,
-    build_network,
-    build_standards,
-    component_keys,
-    has_embeddings,
-    is_large,
-    table_for_training,
-)
+from subgnn.models.subgnn.build import Measured, NodeLookup, NodeTable, has_embeddings, is_large
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.parallel.memory import share
 from subgnn.prepare.measure import Frame, Prepared, measure, prepare_cached
@@ -70,7 +59,7 @@ class OpenNetwork:
         self, checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vectors: Vectors, device: torch.device
     ) -> None:
         self.checkpoint, self.graph, self.table, self.vectors, self.device = checkpoint, graph, table, vectors, device
-        self.network = build_network(checkpoint, graph, table, vectors=vectors).to(device).eval()
+        self.network = build.build_network(checkpoint, graph, table, vectors=vectors).to(device).eval()
         self.nodes = self.network.node_vectors() if table.access == "whole" else None
         self.anchors = None if self.nodes is None else self.network.anchor_vectors(self.nodes)
 
@@ -79,7 +68,7 @@ class OpenNetwork:
         if self.table.access == "carried":
             learned = (spec.table_nodes, weights["table"].numpy()) if "table" in weights else None
             lookup = NodeLookup(spec, self.graph.num_nodes, self.vectors, learned)
-        return build_inputs(spec, self.graph, measured, self.table, lookup=lookup, device=self.device)
+        return build.build_inputs(spec, self.graph, measured, self.table, lookup=lookup, device=self.device)
 
     def embed(self, batch: Batch) -> Tensor:
         """z_S (n, width): :meth:`SubGNN.embed`, from the vectors that are at hand."""
@@ -187,7 +176,7 @@ class SubGNNModel(ChannelModel):
         graph, subgraphs = data.graph, data.subgraphs
         on, nodes = data.on_prepare, subgraphs.nodes
         prepared = prepare_cached(recipe, graph, nodes, seed=data.seed, cache=data.cache, on_progress=on).prepared
-        table = table_for_training(prepared, subgraphs.indices("train"), recipe.embeddings)
+        table = build.table_for_training(prepared, subgraphs.indices("train"), recipe.embeddings)
         spec = ModelSpec.for_recipe(
             recipe,
             graph,
@@ -195,8 +184,8 @@ class SubGNNModel(ChannelModel):
             seed=data.seed,
             table_nodes=table.nodes,
             shared=prepared.frame.shared,
-            standards=build_standards(graph, subgraphs, recipe, prepared),
-            component_keys=component_keys(subgraphs, recipe, prepared),
+            standards=build.build_standards(graph, subgraphs, recipe, prepared),
+            component_keys=build.component_keys(subgraphs, recipe, prepared),
         )
         if table.access != "whole" and spec.members > 1:
             what = f"training.members is {spec.members}, but the table has {len(table.nodes):,} nodes"
@@ -208,15 +197,15 @@ class SubGNNModel(ChannelModel):
             lookup = NodeLookup(spec, graph.num_nodes, data.vectors)
             if data.vectors is None and len(table.nodes) * spec.embeddings.dim * 4 <= share(0.25):
                 lookup = replace(lookup, known=(table.nodes, lookup(table.nodes)))  # drawn at once, not again and again
-            spec = replace(spec, table_nodes=anchor_nodes(spec))
+            spec = replace(spec, table_nodes=build.anchor_nodes(spec))
         measured = Measured(subgraphs.nodes, prepared, data.scores)
-        inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
+        inputs = build.build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
         unfitted, candidates = Checkpoint(spec, {}), []
         with torch.random.fork_rng():
             for i in range(spec.members):
                 seed, name = member_seed(data.seed, i), f"member {i}" if spec.members > 1 else ""
                 torch.manual_seed(stream_key(seed, "initialisation"))
-                network = build_network(unfitted.member(i), graph, table, vectors=data.vectors)
+                network = build.build_network(unfitted.member(i), graph, table, vectors=data.vectors)
                 candidates.append(Candidate(name, network, unfitted, recipe, seed))
         if len(spec.component_keys):
             train, size = subgraphs.indices("train"), recipe.training.batch_size
@@ -250,7 +239,7 @@ class SubGNNModel(ChannelModel):
         no_anchors: list[Any] = [[None for _ in row] for row in spec.shared]
         unfitted = replace(checkpoint, spec=replace(spec, shared=no_anchors), weights={})
         with torch.device("meta"):
-            found = build_network(unfitted, graph, NodeTable(np.empty(0, np.int32), "carried")).state_dict()
+            found = build.build_network(unfitted, graph, NodeTable(np.empty(0, np.int32), "carried")).state_dict()
             # Frozen embeddings of many nodes are drawn or read again, and not stored.
             if has_embeddings(spec) and (spec.embeddings.trainable or "table" in checkpoint.weights):
                 found["table"] = torch.empty(len(spec.table_nodes), spec.embeddings.dim)

@@ -105,11 +105,9 @@ class SubGNN(nn.Module):
         self.encoder: PatchEncoder | None = None
         if any(channel_of(channel).patches for channel in self.channels) and shared:
             self.encoder = PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
-        states = [channel_of(channel).output == "state" for channel in self.channels]
-        norm = settings.hidden_norm == "batch"
-        self.layers = nn.ModuleList(
-            nn.ModuleList(SubchannelLayer(dim, state=state, norm=norm) for state in states) for _ in shared
-        )
+        normed = settings.hidden_norm == "batch"
+        kinds = [{"state": channel_of(channel).output == "state", "norm": normed} for channel in self.channels]
+        self.layers = nn.ModuleList(nn.ModuleList(SubchannelLayer(dim, **kind) for kind in kinds) for _ in shared)
         width = sum(part.stop - part.start for name, of in self.parts().items() for part in of if name != "baseline")
         self.norm = BatchNorm(width) if settings.norm == "batch" else nn.Identity()
         corrects = self.num_scores > 0
@@ -219,13 +217,9 @@ class SubGNN(nn.Module):
     def embed(self, batch: Batch, nodes: Tensor | None = None, anchors: list[list[Tensor]] | None = None) -> Tensor:
         """z_S (n, width), the vector of each subgraph and the head's input; vectors that are given are not computed."""
         nodes = self.node_vectors(batch) if nodes is None else nodes
-        z = self.pass_messages(
-            batch,
-            self.component_vectors(batch, nodes),
-            gammas=self.similarities(batch, nodes.dtype),
-            anchors=self.anchor_vectors(nodes) if anchors is None else anchors,
-        )
-        return self.read_out(batch, z)
+        initial, gammas = self.component_vectors(batch, nodes), self.similarities(batch, nodes.dtype)
+        anchors = self.anchor_vectors(nodes) if anchors is None else anchors
+        return self.read_out(batch, self.pass_messages(batch, initial, gammas=gammas, anchors=anchors))
 
     def forward(self, batch: Batch) -> Tensor:
         return cast(Tensor, self.head(self.embed(batch)))
