@@ -92,6 +92,9 @@ class TensorModel(TrainableModel):
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, self.inputs(checkpoint, data.graph, data.subgraphs.nodes))
 
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        return head_candidates(recipe) if PaperBaselineSettings in self.settings else super().candidates(recipe)
+
     def open(self, checkpoint: Checkpoint, graph: Graph, context: LoadContext) -> FittedModel:
         return _FittedTensorModel(self, checkpoint, graph, context)
 
@@ -248,14 +251,13 @@ def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
 
 def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
     """Frozen and trainable embeddings, or the one the recipe names, with each of the settings it leaves open."""
-    return {
-        f"{name}, {settings}" if settings else name: replace(
-            tuned, embeddings=replace(recipe.embeddings, trainable=trainable)
-        )
-        for settings, tuned in tuned_recipes(recipe).items()
-        for name, trainable in {"frozen": False, "trainable": True}.items()
-        if recipe.of(PaperBaselineSettings).tune_embeddings or trainable == recipe.embeddings.trainable
-    }
+    found, open_choice = {}, recipe.of(PaperBaselineSettings).tune_embeddings
+    for settings, tuned in tuned_recipes(recipe).items():
+        for name, trainable in {"frozen": False, "trainable": True}.items():
+            if open_choice or trainable == recipe.embeddings.trainable:
+                embeddings = replace(recipe.embeddings, trainable=trainable)
+                found[f"{name}, {settings}" if settings else name] = replace(tuned, embeddings=embeddings)
+    return found
 
 
 def is_sorted_below(ids: NDArray[Any], end: int, dtype: type[np.integer[Any]] = np.int32) -> bool:

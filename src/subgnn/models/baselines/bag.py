@@ -116,11 +116,10 @@ class BagModel(ArrayModel):
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
         self.view = "surroundings" if one_hop else "nodes"
-        self.on_new_graph = (
-            "the training subgraphs are spread over the new graph; new nodes near them get weights, others have none"
-            if one_hop
-            else "a new node has no weight of its own, and counts for nothing"
-        )
+        self.on_new_graph = "a new node has no weight of its own, and counts for nothing"
+        if one_hop:
+            what = "the training subgraphs are spread over the new graph"
+            self.on_new_graph = f"{what}; new nodes near them get weights, others have none"
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         settings = recipe.of(BagSettings)

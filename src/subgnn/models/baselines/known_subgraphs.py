@@ -37,7 +37,7 @@ from subgnn.kernels.induced import induced_graph
 from subgnn.models.heads import HeadedNetwork
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import PaperBaselineSettings, Rows, TensorModel, head_candidates
+from subgnn.models.tensor_model import PaperBaselineSettings, Rows, TensorModel
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
@@ -96,9 +96,6 @@ class KnownSubgraphsModel(TensorModel):
             hint = "add it to the dataset and train again, or use avg, gc, topology, bag or a SubGNN recipe"
             raise DataError(what, where=f"subgraph {found.index(-1)}", hint=hint)
         return Rows(torch.tensor(found, dtype=torch.int64))
-
-    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        return head_candidates(recipe)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         values, offsets, table = (checkpoint.weights[name] for name in ("values", "offsets", "table"))

@@ -28,7 +28,7 @@ from subgnn.models.examples import HostSource, Source
 from subgnn.models.heads import HeadedNetwork
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import PaperBaselineSettings, TensorModel, head_candidates, is_sorted_below
+from subgnn.models.tensor_model import PaperBaselineSettings, TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 
 
@@ -145,9 +145,6 @@ class NodePooling(TensorModel):
         nodes = np.arange(match.graph.num_nodes, dtype=np.int32)
         moved = {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
         return replace(checkpoint, weights=checkpoint.weights | moved)
-
-    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
-        return head_candidates(recipe)
 
     def uses_embeddings(self, settings: Settings) -> bool:
         return True
