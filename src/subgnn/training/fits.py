@@ -143,7 +143,7 @@ def run_fit(job: FitJob, stop: Stop | None = None) -> Fold | FitResult:
         # Preparation and the first epoch, which warms up, are not extrapolated.
         needed = ends[0] - begin + (ends[-1] - ends[0]) / max(1, len(ends) - 1) * (planned - 1)
         if ends[-1] - ends[0] >= _SECONDS_BEFORE_ESTIMATE and needed > job.seconds:
-            raise Stopped(f"a fit would take about {needed:.0f} s; {max(0.0, job.seconds):.0f} s were left for each")
+            raise Stopped(f"a fit may take {needed:.0f} s; {max(0.0, job.seconds):.0f} s were left for each")
 
     try:
         with warnings.catch_warnings(), common.opened() as dataset:
