@@ -207,6 +207,7 @@ def test_what_is_no_model(name, message, site, monkeypatch):
         find_model(name)
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_on_two_sets_of_the_benchmark(site):
     for name in ("patients", "movie_genres"):
         write_folder(dataset(), Path("sets") / name)

@@ -169,6 +169,7 @@ def test_hops_are_those_of_networkx(seed):
                 assert inputs.similarity[c].tolist() == expected
 
 
+@pytest.mark.slow
 def test_hops_of_a_long_component_add_up_beyond_32_bits():
     n = 70_000
     path, whole = Graph.from_edges(np.arange(n - 1), np.arange(1, n)), Ragged.from_rows([np.arange(n)])

@@ -32,6 +32,7 @@ def folder(tmp_path_factory):
     return found
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("recipe", ["enrichment", "diffusion"])
 def test_two_processes_write_what_one_writes(folder, monkeypatch, tmp_path, recipe):
     monkeypatch.setattr(pieces, "BATCH", 4)

@@ -106,6 +106,7 @@ with LocalEngine(2, preload=PRELOAD) as engine:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 def test_workers_are_forked_from_one_process_without_threads():
     env = {**os.environ, "PYTHONPATH": PATH}

@@ -4,6 +4,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import pytest
+
 from subgnn.errors import MemoryLimitError
 from subgnn.models.kernel_machines.rows import Piece
 from subgnn.models.kernel_machines.views import DiffusionSettings
@@ -33,6 +35,7 @@ def needs_five_gigabytes(graph, nodes):
         raise MemoryLimitError("5 GB are needed")
 
 
+@pytest.mark.slow
 def test_jobs_that_need_more_than_their_part_of_the_memory_run_in_fewer_processes():
     pieces = [needs_three_gigabytes, needs_five_gigabytes]
     with memory_limit("4GB"), LocalEngine(2) as engine:

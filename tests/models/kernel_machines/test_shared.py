@@ -71,6 +71,7 @@ def compute_slowly(folder, key, calls):
         assert shared.SHARED.get(key, compute)["values"].tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_one_of_several_processes_computes(tmp_path):
     context = multiprocessing.get_context("spawn")
     calls = context.Value("i", 0)
