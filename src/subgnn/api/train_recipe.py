@@ -144,7 +144,8 @@ def _rare_in_test(recipe: Recipe, subgraphs: SubgraphSet) -> list[tuple[str, str
     test, name = np.asarray(subgraphs.targets)[subgraphs.indices("test")], excerpt(subgraphs.classes[rarer])
     count = int((test == rarer).sum())
     what = f"test has {count} {name} subgraph" + "s" * (count != 1)
-    return [(what, "its scores say little")] if len(test) and count < 10 else []
+    few = len(test) and count < 10  # so that a ranking of them is no evidence
+    return [(what, "its scores say little")] if few else []
 
 
 def _targets_outside_test(subgraphs: SubgraphSet) -> NDArray[Any]:

@@ -158,7 +158,7 @@ class Explainer:
             smaller += [np.setdiff1d(row, out, assume_unique=True) for out in nodes + rest]
             counts.append((len(nodes), len(rest)))
             owners += [place] * (len(nodes) + len(rest))
-        # Outputs with the times and absent nodes of the whole subgraph; equal ones are computed once.
+        # Each part keeps the times and absent nodes of its subgraph; equal parts are computed once.
         own = subgraphs.take(owners)
         times, absent = times_of(own), absent_of(own)
         first: dict[tuple[bytes, float, bytes], int] = {}

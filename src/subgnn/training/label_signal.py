@@ -64,7 +64,7 @@ _DEPENDS_ON: dict[Signal, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
-    """A judged model: what it sees of a subgraph, what it uses of edges, and whether it is fitted in one go."""
+    """A judged model: what it sees of a subgraph, the edge attributes it uses, and whether it is fitted in one go."""
 
     name: str
     sees: View

@@ -114,9 +114,9 @@ class _Training:
         self.options, self.budget, self.scores = search.options, search.budget, search.scores
 
     def answer(self) -> _Ensemble:
-        """The answer of all candidates or, after judging a sample, of those there is time to fit to all subgraphs.
+        """The answer of all candidates or, after judging a sample, of those that can still be fitted to all subgraphs.
 
-        A slower one stays if the others are much worse without it; its fit without the first fold then answers.
+        A slower one stays if the others are much worse without it; its model from the first fold then answers.
         """
         rows, left, seconds = self.search.finished, self.budget.left - self.budget.end / 2, self.search.refit_seconds
         much = _GAIN_OF_ALL * (1 - cast(float, self.scores.constant()["score"]))
